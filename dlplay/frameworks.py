@@ -109,8 +109,4 @@ def load_wing(wing: str) -> ModuleType:
             f"{_TITLE[wing]} is not installed: install it with `{_INSTALL[wing]}`,"
             " or use the other framework alone."
         )
-    if wing == "keras" and installed("pytorch") and "tensorflow" not in sys.modules:
-        # Both are at hand, so both may be used: triton first keeps all of PyTorch working.
-        _load_triton()
-    module = importlib.import_module(f"dlplay.{wing}")
-    return module
+    return importlib.import_module(f"dlplay.{wing}")

@@ -1,0 +1,161 @@
+"""What a learner can turn, as frozen, validated dataclasses; no framework is imported here."""
+
+import math
+from dataclasses import dataclass
+
+from dlplay.frameworks import WINGS
+from dlplay.settings.fields import Setting, choice, choices, flag, number, part, whole
+
+#: Data sets that ``dlplay.load`` knows: the first three need no network.
+DATASETS = ("digits", "spirals", "moons", "mnist", "fashion-mnist", "cifar10")
+
+
+@dataclass(frozen=True)
+class Network(Setting):
+    """One of the kit's own small networks.
+
+    ``"cnn"`` has ``depth`` blocks of a 3x3 convolution, each with twice the channels of the one
+    before, starting from ``width``, then max pooling and two dense layers; it needs images.
+    ``"mlp"`` has ``depth`` hidden dense layers of ``width`` units.
+    """
+
+    kind: str = choice("cnn", "mlp")
+    width: int = whole(16, low=1, high=4096)
+    depth: int = whole(2, low=1, high=100)
+    activation: str = choice("relu", "tanh", "sigmoid", "gelu", "elu", "silu")
+
+
+@dataclass(frozen=True)
+class Initializer(Setting):
+    """How kernels start; biases start at zero, except with ``"default"``.
+
+    ``"default"`` leaves what the framework does when it is told nothing: PyTorch draws kernels
+    and biases from U(-1/sqrt(fan_in), 1/sqrt(fan_in)) (``torch.nn.Linear``), Keras draws kernels
+    by Glorot uniform and sets biases to zero (``keras.layers.Dense``). ``gain`` multiplies the
+    standard deviation of a drawn kernel. Sources: Glorot and Bengio 2010 (Xavier), He et al.
+    2015, Saxe et al. 2014 (orthogonal).
+    """
+
+    name: str = choice(
+        "default",
+        "xavier_uniform",
+        "xavier_normal",
+        "he_uniform",
+        "he_normal",
+        "orthogonal",
+        "normal",
+        "zeros",
+    )
+    gain: float = number(1.0, above=True, high=100.0)
+
+
+@dataclass(frozen=True)
+class Optimizer(Setting):
+    """The rule that turns gradients into updates; the same values go to both frameworks.
+
+    ``momentum`` and ``nesterov`` are SGD's, ``beta_1`` and ``beta_2`` Adam's (the second is also
+    RMSprop's smoothing constant). ``epsilon`` is written into both, because their own defaults
+    differ (Adam: 1e-8 in PyTorch, 1e-7 in Keras). ``weight_decay`` is decoupled (Loshchilov and
+    Hutter 2019) and only for ``"adamw"``.
+    """
+
+    name: str = choice("sgd", "adam", "adamw", "rmsprop")
+    momentum: float = number(0.9, high=1.0, below=True)
+    nesterov: bool = flag(False)
+    beta_1: float = number(0.9, high=1.0, below=True)
+    beta_2: float = number(0.999, high=1.0, below=True)
+    epsilon: float = number(1e-7, above=True, high=1.0)
+    weight_decay: float = number(0.0, high=1.0)
+
+
+@dataclass(frozen=True)
+class Schedule(Setting):
+    """How the learning rate moves: a factor on ``Run.learning_rate`` for each step.
+
+    ``warmup`` is the share of all steps in which the factor first rises linearly to 1.
+    ``"step"`` halves the rate at one third and at two thirds of what is left, ``"exponential"``
+    falls to ``final`` by equal factors, ``"cosine"`` by half a cosine (Loshchilov and Hutter
+    2017), ``"linear"`` by equal amounts.
+    """
+
+    name: str = choice("constant", "step", "exponential", "cosine", "linear")
+    warmup: float = number(0.0, high=1.0, below=True)
+    final: float = number(0.01, above=True, high=1.0)
+
+    def factor(self, step: int, steps: int) -> float:
+        """The factor at a step, from 0, of a run of ``steps`` steps."""
+        warm = round(self.warmup * steps)
+        if step < warm:
+            return (step + 1) / warm
+        share = min((step - warm) / max(steps - warm - 1, 1), 1.0)
+        match self.name:
+            case "step":
+                return 0.5 ** min(int(3 * share), 2)
+            case "exponential":
+                return self.final**share
+            case "cosine":
+                return self.final + (1 - self.final) * (1 + math.cos(math.pi * share)) / 2
+            case "linear":
+                return 1 + (self.final - 1) * share
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Precision(Setting):
+    """In which floating-point type a network computes.
+
+    ``"bfloat16"`` is mixed: weights stay in float32 (``torch.autocast`` by operation, Keras's
+    ``mixed_bfloat16`` policy by layer).
+    """
+
+    name: str = choice("float32", "float64", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Placement(Setting):
+    """Where a network lives: ``"auto"`` takes the GPU (CUDA, MPS) where there is one."""
+
+    device: str = choice("auto", "cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class Seed(Setting):
+    """What all random draws start from: initial weights, batch order, dropout."""
+
+    value: int = whole(0, high=2**32 - 1)
+
+
+@dataclass(frozen=True)
+class Run(Setting):
+    """Everything that one training run depends on.
+
+    Both wings start from the same weights, drawn by the first of ``wings``, and see the same
+    batches in the same order.
+    """
+
+    network: Network = part(Network)
+    data: str = choice(*DATASETS)
+    batch_size: int = whole(32, low=1)
+    optimizer: Optimizer = part(Optimizer)
+    learning_rate: float = number(0.05, above=True, high=100.0)
+    schedule: Schedule = part(Schedule)
+    initializer: Initializer = part(Initializer)
+    precision: Precision = part(Precision)
+    placement: Placement = part(Placement)
+    seed: Seed = part(Seed)
+    epochs: int = whole(10, low=1, high=10_000)
+    wings: tuple[str, ...] = choices(*WINGS)
+
+
+__all__ = [
+    "DATASETS",
+    "Initializer",
+    "Network",
+    "Optimizer",
+    "Placement",
+    "Precision",
+    "Run",
+    "Schedule",
+    "Seed",
+    "Setting",
+]
