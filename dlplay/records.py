@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 
+#: Bins of a histogram, and how many elements of a tensor a probe looks at.
 BINS = 48
+SAMPLE = 1024
+
+#: Where a probe looks, as shares of a flattened tensor: multiples of the golden ratio, modulo 1,
+#: spread evenly over every tensor and never fall into step with its rows or channels, as a fixed
+#: stride can (Weyl 1916).
+POSITIONS = (np.arange(1, SAMPLE + 1) * ((5**0.5 - 1) / 2)) % 1.0
 
 
 @dataclass(frozen=True)
@@ -61,3 +68,11 @@ class Summary:
     mean: float
     std: float
     zeros: float
+
+
+def summaries(keys: list[tuple[str, str]], table: np.ndarray) -> tuple[Summary, ...]:
+    """Turn what a probe reduced, (keys, 5 + BINS), into one Summary a row."""
+    return tuple(
+        Summary(layer, what, row[5:], *map(float, row[:5]))
+        for (layer, what), row in zip(keys, table, strict=True)
+    )

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from dlplay.errors import SettingError
 from dlplay.frameworks import WINGS
 from dlplay.settings.fields import Setting, choice, choices, flag, number, part, whole
 
@@ -14,15 +15,32 @@ DATASETS = ("digits", "spirals", "moons", "mnist", "fashion-mnist", "cifar10")
 class Network(Setting):
     """One of the kit's own small networks.
 
-    ``"cnn"`` has ``depth`` blocks of a 3x3 convolution, each with twice the channels of the one
-    before, starting from ``width``, then max pooling and two dense layers; it needs images.
-    ``"mlp"`` has ``depth`` hidden dense layers of ``width`` units.
+    ``"cnn"`` has ``depth`` blocks of a 3x3 convolution and 2x2 max pooling, each with twice the
+    channels of the one before, starting from ``width``; then a dense layer of four times
+    ``width`` units, and the logits. It needs images. ``"mlp"`` has ``depth`` hidden dense layers
+    of ``width`` units.
     """
 
     kind: str = choice("cnn", "mlp")
     width: int = whole(16, low=1, high=4096)
     depth: int = whole(2, low=1, high=100)
     activation: str = choice("relu", "tanh", "sigmoid", "gelu", "elu", "silu")
+
+    def final_size(self, shape: tuple[int, ...]) -> tuple[int, int]:
+        """Height and width that a CNN leaves of an image of ``shape`` (height, width, channels).
+
+        Raises SettingError where the data are no images, or nothing would be left of them.
+        """
+        if len(shape) != 3:
+            raise SettingError("A CNN needs images, and these data are none: use Network('mlp').")
+        height, width = shape[0] >> self.depth, shape[1] >> self.depth
+        if min(height, width) == 0:
+            most = min(shape[:2]).bit_length() - 1
+            raise SettingError(
+                f"Network.depth is {self.depth}, but {self.depth} poolings leave nothing of an image"
+                f" of {shape[0]}x{shape[1]}: set it to at most {most}."
+            )
+        return height, width
 
 
 @dataclass(frozen=True)

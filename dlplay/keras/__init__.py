@@ -1,0 +1,44 @@
+"""The Keras wing: everything in dlplay that touches keras and tensorflow.
+
+Its rooms are modules; ``dlplay/pytorch`` has the same ones with the same public names.
+Images are channels-last, as in NumPy. Steps are compiled with ``tf.function``, so the wing needs
+the TensorFlow backend.
+"""
+
+import keras
+
+from dlplay.errors import DlplayError
+
+if keras.backend.backend() != "tensorflow":
+    raise DlplayError(
+        f"Keras runs on its {keras.backend.backend()!r} backend here, but dlplay compiles Keras's"
+        " steps with TensorFlow: start the kernel again with KERAS_BACKEND=tensorflow."
+    )
+
+from dlplay.keras import (  # noqa: E402
+    arrays,
+    devices,
+    initializers,
+    layers,
+    losses,
+    networks,
+    optimizers,
+    precision,
+    probes,
+    seeds,
+    steps,
+)
+
+__all__ = [
+    "arrays",
+    "devices",
+    "initializers",
+    "layers",
+    "losses",
+    "networks",
+    "optimizers",
+    "precision",
+    "probes",
+    "seeds",
+    "steps",
+]

@@ -1,0 +1,33 @@
+"""The PyTorch wing: everything in dlplay that touches torch.
+
+Its rooms are modules; ``dlplay/keras`` has the same ones with the same public names.
+Images come in channels-last (NumPy) and become channels-first in here.
+"""
+
+from dlplay.pytorch import (
+    arrays,
+    devices,
+    initializers,
+    layers,
+    losses,
+    networks,
+    optimizers,
+    precision,
+    probes,
+    seeds,
+    steps,
+)
+
+__all__ = [
+    "arrays",
+    "devices",
+    "initializers",
+    "layers",
+    "losses",
+    "networks",
+    "optimizers",
+    "precision",
+    "probes",
+    "seeds",
+    "steps",
+]

@@ -1,0 +1,101 @@
+"""Looks inside a PyTorch model while it makes a training step."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from dlplay.pytorch.layers import leaves
+from dlplay.records import BINS, POSITIONS
+
+_POSITIONS = torch.from_numpy(POSITIONS)
+_ACTIVATIONS = tuple(
+    getattr(nn.modules.activation, name)
+    for name in nn.modules.activation.__all__
+    if name != "MultiheadAttention"
+)
+
+
+class Probe:
+    """Bounded samples of the activations and gradients of a model's layers, newest call each."""
+
+    def __init__(self) -> None:
+        self._samples: dict[tuple[str, str], torch.Tensor] = {}
+
+    def add(self, layer: str, what: str, tensor: torch.Tensor) -> None:
+        """Sample a tensor where it lives; empty and integer tensors are passed over.
+
+        A second activation of a layer replaces the first. A second gradient does not: the
+        backward pass meets the newest call first.
+        """
+        flat = tensor.detach().reshape(-1)
+        if flat.numel() and flat.is_floating_point():
+            where = (_POSITIONS * flat.numel()).long().to(flat.device)
+            if what == "activation" or (layer, what) not in self._samples:
+                self._samples[layer, what] = flat[where].float()
+
+    def keys(self) -> list[tuple[str, str]]:
+        """(layer, ``"activation"`` or ``"gradient"``) of each row of ``reduce``, in layer order."""
+        layers = dict.fromkeys(layer for layer, what in self._samples if what == "activation")
+        wanted = [(layer, what) for layer in layers for what in ("activation", "gradient")]
+        return [key for key in wanted if key in self._samples]
+
+    def reduce(self) -> torch.Tensor:
+        """All samples as one small tensor (keys, 5 + BINS), made where the samples live.
+
+        The columns are low, high, mean, standard deviation and share of zeros, then the share of
+        the finite sample in each bin.
+        """
+        samples = torch.stack([self._samples[key] for key in self.keys()])
+        finite = samples.isfinite()
+        count = finite.sum(1).clamp(min=1)
+        clean = samples.where(finite, 0.0)
+        low = samples.where(finite, torch.inf).amin(1).nan_to_num(posinf=0.0)
+        high = samples.where(finite, -torch.inf).amax(1).nan_to_num(neginf=0.0)
+        mean = clean.sum(1) / count
+        std = ((clean - mean[:, None]).where(finite, 0.0).square().sum(1) / count).sqrt()
+        zeros = (samples == 0).float().mean(1)
+        scale = BINS / (high - low).clamp(min=torch.finfo(samples.dtype).tiny)
+        bins = ((clean - low[:, None]) * scale[:, None]).clamp(0, BINS - 1).long()
+        counts = samples.new_zeros(len(samples), BINS).scatter_add_(1, bins, finite.float())
+        moments = torch.stack([low, high, mean, std, zeros], dim=1)
+        return torch.cat([moments, counts / count[:, None]], dim=1)
+
+
+@contextmanager
+def watch(model: nn.Module) -> Iterator[Probe]:
+    """Sample every layer that has weights during the calls of ``model`` inside this context.
+
+    Where an activation module takes a layer's output, the sample is taken behind it, as with an
+    activation fused into a Keras layer. All hooks come off again, also after an exception.
+    """
+    probe = Probe()
+    newest: list[Any] = ["", None]
+
+    def hook(module: nn.Module, inputs: tuple[Any, ...], output: Any, name: str) -> None:
+        if not isinstance(output, torch.Tensor):
+            return
+        if isinstance(module, _ACTIVATIONS) and inputs and inputs[0] is newest[1]:
+            name = newest[0]
+        elif not any(True for _ in module.parameters(recurse=False)):
+            return
+        newest[:] = [name, output]
+        probe.add(name, "activation", output)
+        if output.requires_grad:
+            output.register_hook(lambda gradient: probe.add(name, "gradient", gradient))
+
+    handles = [
+        module.register_forward_hook(_named(hook, f"{name} {type(module).__name__}".strip()))
+        for name, module in leaves(model).items()
+    ]
+    try:
+        yield probe
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _named(hook: Any, name: str) -> Any:
+    return lambda module, inputs, output: hook(module, inputs, output, name)

@@ -1,0 +1,81 @@
+"""One training step in PyTorch."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from dlplay.pytorch import losses, optimizers, probes
+from dlplay.pytorch.arrays import to_tensor
+from dlplay.pytorch.devices import resolve
+from dlplay.pytorch.precision import scope
+from dlplay.records import Summary, summaries
+from dlplay.settings import Run
+
+
+class Stepper:
+    """Makes the training steps of one model on one set of examples.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Gives logits, (batch, classes).
+    x, y : numpy.ndarray
+        Training examples, float, channels last; labels, int. Both are moved to the device once.
+    settings : Run
+        Optimizer, learning rate, precision and placement are read from it.
+    """
+
+    def __init__(self, model: nn.Module, x: np.ndarray, y: np.ndarray, settings: Run) -> None:
+        self._device = resolve(settings.placement)
+        self._precision = settings.precision
+        self.model = model.to(self._device)
+        self._x, self._y = self._move(x), self._move(y)
+        self._optimizer = optimizers.make(model, settings.optimizer, settings.learning_rate)
+        self._history: list[torch.Tensor] = []
+        self.model.train()
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        """Use another learning rate from the next step on."""
+        optimizers.set_learning_rate(self._optimizer, learning_rate)
+
+    def train(self, rows: np.ndarray) -> None:
+        """Make one step on the examples at ``rows``; loss and accuracy go to ``drain``."""
+        index = torch.from_numpy(rows).to(self._device)
+        x, y = self._x[index], self._y[index]
+        self._optimizer.zero_grad()
+        with scope(self._precision, self._device):
+            logits = self.model(x)
+            loss = losses.cross_entropy(logits, y)
+        loss.backward()
+        self._optimizer.step()
+        self._history += [loss.detach(), (logits.detach().argmax(1) == y).mean(dtype=loss.dtype)]
+
+    def look(self, rows: np.ndarray) -> tuple[Summary, ...]:
+        """The same step, and what each layer's activations and gradients were in it."""
+        with probes.watch(self.model) as probe:
+            self.train(rows)
+        return summaries(probe.keys(), probe.reduce().cpu().numpy())
+
+    def drain(self) -> np.ndarray:
+        """Loss and accuracy of each step since the last call: (steps, 2), float64."""
+        history, self._history = self._history, []
+        if not history:
+            return np.empty((0, 2))
+        return torch.stack(history).double().cpu().numpy().reshape(-1, 2)
+
+    def evaluate(self, x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+        """Mean loss and accuracy on other examples, in inference mode."""
+        self.model.eval()
+        totals = np.zeros(2)
+        with torch.no_grad(), scope(self._precision, self._device):
+            for start in range(0, len(x), 1000):
+                labels = self._move(y[start : start + 1000])
+                logits = self.model(self._move(x[start : start + 1000]))
+                loss = losses.cross_entropy(logits, labels)
+                right = (logits.argmax(1) == labels).double().mean()
+                totals += np.array([loss.item(), right.item()]) * len(labels)
+        self.model.train()
+        return float(totals[0] / len(x)), float(totals[1] / len(x))
+
+    def _move(self, array: np.ndarray) -> torch.Tensor:
+        return to_tensor(array, self._precision, self._device)
