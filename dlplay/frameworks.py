@@ -38,7 +38,8 @@ ENVIRONMENT = {
 }
 
 _NEEDS = {"pytorch": ("torch",), "keras": ("keras", "tensorflow")}
-_INSTALL = {"pytorch": "pip install torch torchvision", "keras": "pip install keras tensorflow"}
+#: The command that gets a framework.
+INSTALL = {"pytorch": "pip install torch torchvision", "keras": "pip install keras tensorflow"}
 _TITLE = {"pytorch": "PyTorch", "keras": "Keras"}
 
 
@@ -106,7 +107,7 @@ def load_wing(wing: str) -> ModuleType:
         raise DlplayError(f"There is no wing {wing!r}: choose one of {', '.join(WINGS)}.")
     if not installed(wing):
         raise MissingFrameworkError(
-            f"{_TITLE[wing]} is not installed: install it with `{_INSTALL[wing]}`,"
+            f"{_TITLE[wing]} is not installed: install it with `{INSTALL[wing]}`,"
             " or use the other framework alone."
         )
     return importlib.import_module(f"dlplay.{wing}")
