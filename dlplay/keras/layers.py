@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from dlplay.errors import ModelError
 from dlplay.records import Layer
+from dlplay.settings import Precision
 
 _DENSE = ("kernel", "bias")
 _NORM = ("gamma", "beta")
@@ -108,6 +109,20 @@ def write(model: keras.Model, example: tf.Tensor, layers: list[Layer]) -> None:
         variable.assign(array)
 
 
+def home(model: keras.Model) -> tuple[Precision, str]:
+    """The floating-point type and the device of a model, by its first weight."""
+    if not model.weights:
+        return Precision(), "CPU:0"
+    first = model.weights[0]
+    device = first.value.device.rpartition("device:")[2] or "CPU:0"
+    return Precision("float64" if first.dtype == "float64" else "float32"), device
+
+
+def infer(model: keras.Model, x: tf.Tensor) -> tf.Tensor:
+    """The model's output in inference mode."""
+    return model(x, training=False)
+
+
 def _variables(layer: keras.Layer) -> dict[str, keras.Variable]:
     found = {key: getattr(layer, key) for key in _KINDS[type(layer)][1]}
     return {key: variable for key, variable in found.items() if variable is not None}
@@ -131,9 +146,9 @@ def _trace(model: keras.Model, example: tf.Tensor) -> list[keras.Layer]:
         return note
 
     if not model.built:
-        model(example, training=False)
+        infer(model, example)
     with ExitStack() as stack:
         for layer in leaves(model).values():
             stack.enter_context(calls_through(layer, noting(layer)))
-        model(example, training=False)
+        infer(model, example)
     return list(met.values())

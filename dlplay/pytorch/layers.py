@@ -8,6 +8,7 @@ from torch import nn
 
 from dlplay.errors import ModelError
 from dlplay.records import Layer
+from dlplay.settings import Precision
 
 _DENSE = {"kernel": "weight", "bias": "bias"}
 _NORM = {"gamma": "weight", "beta": "bias"}
@@ -130,10 +131,28 @@ def write(model: nn.Module, example: torch.Tensor, layers: list[Layer]) -> None:
             tensor.copy_(value)
 
 
+def home(model: nn.Module) -> tuple[Precision, str]:
+    """The floating-point type and the device of a model, by its first parameter."""
+    first = next(model.parameters(), torch.empty(0))
+    double = first.dtype == torch.float64
+    return Precision("float64" if double else "float32"), str(first.device)
+
+
+def infer(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """The model's output in inference mode; its own mode comes back, also after an exception."""
+    modes = {module: module.training for module in model.modules()}
+    try:
+        with torch.no_grad():
+            return model.eval()(x)
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
 def _trace(model: nn.Module, example: torch.Tensor) -> list[_Call]:
     """Run the example once, and note each layer with weights when it is first called."""
     calls: dict[str, _Call] = {}
-    spatial: list[torch.Tensor] = []  # kept alive, so that equal storage means the same data
+    spatial: list[torch.Tensor] = []
 
     def before(module: nn.Module, inputs: tuple[torch.Tensor, ...], name: str) -> None:
         if type(module) not in _KINDS and any(True for _ in module.parameters(recurse=False)):
@@ -153,16 +172,11 @@ def _trace(model: nn.Module, example: torch.Tensor) -> list[_Call]:
     for name, module in model.named_modules():
         handles.append(module.register_forward_pre_hook(_with_name(before, name)))
         handles.append(module.register_forward_hook(after))
-    modes = {module: module.training for module in model.modules()}
     try:
-        with torch.no_grad():
-            model.eval()
-            model(example)
+        infer(model, example)
     finally:
         for handle in handles:
             handle.remove()
-        for module, training in modes.items():
-            module.training = training
     return list(calls.values())
 
 
@@ -171,10 +185,13 @@ def _with_name(hook, name):  # type: ignore[no-untyped-def]
 
 
 def _flattened(data: torch.Tensor, spatial: list[torch.Tensor]) -> tuple[int, ...] | None:
-    """The shape, batch left out, that was flattened into ``data``: both share their memory."""
+    """The shape, batch left out, that was flattened into ``data``: the newest with its values.
+
+    By value, because flattening a tensor whose memory is channels-last makes a copy.
+    """
     if data.ndim != 2:
         return None
     for tensor in reversed(spatial):
-        if tensor.numel() == data.numel() and tensor.data_ptr() == data.data_ptr():
+        if tensor.numel() == data.numel() and torch.equal(tensor.flatten(1), data):
             return tuple(tensor.shape[1:])
     return None
