@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import ContentTooShortError
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _CLOSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
@@ -18,27 +19,27 @@ def explain(error: BaseException, name: str, folder: Path, disk: int) -> str:
     name, folder, disk
         The data set, where it is kept, and the megabytes that it needs there at most.
     """
-    numbers = {number for cause in _causes(error) for number in _numbers(cause)}
-    if numbers & _FULL:
+    causes = list(_causes(error))
+    reason = _reason(causes[-1])
+    if any(getattr(cause, "errno", None) in _FULL for cause in causes):
         return (
             f"The disk is full, so {name} could not be kept in {folder} and what was written of"
             f" it is removed: free {disk} MB and load it again, or set the environment variable"
             " DLPLAY_CACHE to a folder with more room."
         )
-    if numbers & _CLOSED:
+    if any(_is_closed(cause) for cause in causes):
         return (
-            f"{name} cannot be kept in {folder}, which cannot be used ({_reason(error)}): set the"
+            f"{name} cannot be kept in {folder}, which cannot be used ({reason}): set the"
             " environment variable DLPLAY_CACHE to a folder that you can write."
         )
-    if "corrupt" in str(error):  # torchvision's and Keras's word for a wrong checksum
+    if "corrupt" in str(error) or isinstance(causes[-1], ContentTooShortError):
         return (
-            f"{name} arrived damaged or incomplete (its checksum is wrong) and was thrown away:"
-            " load it again; where that does not help, a proxy or a Wi-Fi's login page stands"
-            " between you and the server."
+            f"{name} arrived damaged or incomplete and was thrown away: load it again; where that"
+            " does not help, a proxy or a Wi-Fi's login page stands between you and the server."
         )
     return (
-        f"{name} could not be downloaded ({_reason(error)}): connect to the internet and load it"
-        " again, or use digits, spirals or moons, which need no network."
+        f"{name} could not be downloaded ({reason}): check the connection to the internet and"
+        " load it again, or use digits, spirals or moons, which need no network."
     )
 
 
@@ -48,10 +49,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _numbers(error: BaseException) -> set[int]:
-    """The operating system's numbers for an error; a URLError hides another one in ``reason``."""
-    found = (getattr(error, "errno", None), getattr(getattr(error, "reason", None), "errno", None))
-    return {number for number in found if isinstance(number, int)}
+def _is_closed(cause: BaseException) -> bool:
+    """A folder or file that the system keeps us from; a socket's error names no file."""
+    if not isinstance(cause, OSError) or cause.filename is None:
+        return False
+    return cause.errno in _CLOSED
 
 
 def _reason(error: BaseException) -> str:
