@@ -6,6 +6,7 @@ pointed at it, checksums included, and everything between is what a user runs.
 
 import errno
 import importlib
+import inspect
 import io
 import re
 import socket
@@ -264,3 +265,15 @@ def test_the_cache_is_where_the_user_wants_it(tmp_path, monkeypatch):
     for platform, part in (("linux", ".cache"), ("darwin", "Caches"), ("win32", "dlplay")):
         monkeypatch.setattr(downloads.sys, "platform", platform)
         assert part in downloads.cache_folder().parts
+
+
+def test_the_checksums_written_down_here_are_the_publishers_own():
+    ours = importlib.import_module("dlplay.keras.datasets")._FILES
+    torchvision = importlib.import_module("dlplay.pytorch.datasets").datasets
+    assert sorted(ours["fashion-mnist"].values()) == sorted(
+        md5 for _, md5 in torchvision.FashionMNIST.resources
+    )
+    keras = importlib.import_module("keras.datasets")
+    for name, module in (("mnist", keras.mnist), ("cifar10", keras.cifar10)):
+        source = inspect.getsource(module.load_data)
+        assert all(checksum in source for checksum in ours[name].values())

@@ -98,6 +98,8 @@ def _read(path: Path) -> Arrays | None:
         return x_train, y_train, x_test, y_test
     except PermissionError as error:
         raise DataError(explain(error, path.stem, path.parent, SOURCES[path.stem].disk)) from error
+    except MemoryError:
+        raise
     except Exception:  # one flipped bit can raise nearly anything in zipfile and NumPy
         print(f"The kept file {path} is damaged, so it is downloaded again.")
         return None
@@ -114,7 +116,7 @@ def _fetch(name: str, path: Path) -> Arrays:
             _time_limit(TIME_LIMIT),
         ):
             arrays: Arrays = wing.fetch(name, Path(workplace))
-            _keep(arrays, Path(workplace) / path.name, path)
+            _keep(arrays, Path(workplace) / "draft.npz", path)
         return arrays
     except Exception as error:  # each downloader has its own, Keras even a bare Exception
         raise DataError(explain(error, name, path.parent, SOURCES[name].disk)) from error
@@ -156,7 +158,7 @@ def _sweep(folder: Path) -> None:
 
 @contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    """Let no new socket wait for ever; neither downloader offers a limit of its own."""
+    """Let no new socket of this process wait for ever: neither downloader has a limit to set."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(seconds)
     try:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 from keras.utils import get_file
-from numpy.typing import NDArray
 
-Bytes = NDArray[np.uint8]
+from dlplay.data.dataset import Bytes
 
 _KERAS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 _ZALANDO = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"

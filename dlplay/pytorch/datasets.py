@@ -6,10 +6,9 @@ The other wing's twin is ``dlplay/keras/datasets.py``.
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from torchvision import datasets
 
-Bytes = NDArray[np.uint8]
+from dlplay.data.dataset import Bytes
 
 _SETS = {
     "mnist": datasets.MNIST,
