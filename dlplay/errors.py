@@ -19,3 +19,7 @@ class MissingFrameworkError(DlplayError, ImportError):
 
 class ModelError(DlplayError, ValueError):
     """A model, or a pair of models, that cannot be used as asked."""
+
+
+class RunError(DlplayError, RuntimeError):
+    """Something asked of a run in a state in which it cannot be done."""

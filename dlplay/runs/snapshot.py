@@ -30,13 +30,13 @@ class Curve:
         The step at which that look was made; -1 before the first.
     """
 
-    loss: np.ndarray
-    accuracy: np.ndarray
-    test_steps: np.ndarray
-    test_loss: np.ndarray
-    test_accuracy: np.ndarray
+    loss: np.ndarray = field(repr=False)
+    accuracy: np.ndarray = field(repr=False)
+    test_steps: np.ndarray = field(repr=False)
+    test_loss: np.ndarray = field(repr=False)
+    test_accuracy: np.ndarray = field(repr=False)
     seconds: float = 0.0
-    summaries: tuple[Summary, ...] = ()
+    summaries: tuple[Summary, ...] = field(default=(), repr=False)
     summaries_step: int = -1
 
 

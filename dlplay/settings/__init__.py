@@ -161,7 +161,7 @@ class Run(Setting):
     precision: Precision = part(Precision)
     placement: Placement = part(Placement)
     seed: Seed = part(Seed)
-    epochs: int = whole(10, low=1, high=10_000)
+    epochs: int = whole(20, low=1, high=10_000)
     wings: tuple[str, ...] = choices(*WINGS)
 
 
