@@ -65,10 +65,18 @@ def ask(code: str, timeout: float = TIMEOUT) -> Answer:
     except subprocess.TimeoutExpired:
         return Answer(fault=f"gave no answer within {timeout:.0f} seconds")
     if done.returncode == 0:
-        return Answer(value=json.loads(done.stdout.splitlines()[-1]))
+        return _read(done.stdout)
     if done.returncode == 1:
         return Answer(fault=(done.stderr.strip().splitlines() or ["ended with status 1"])[-1])
     return Answer(fault=f"crashed (status {done.returncode})", crashed=True)
+
+
+def _read(output: str) -> Answer:
+    last = (output.splitlines() or [""])[-1]
+    try:
+        return Answer(value=json.loads(last))
+    except ValueError:
+        return Answer(fault=f"gave no answer, but {last!r}")
 
 
 def frameworks_report() -> dict[str, dict[str, Any]]:

@@ -15,7 +15,7 @@ if keras.backend.backend() != "tensorflow":
         " steps with TensorFlow: start the kernel again with KERAS_BACKEND=tensorflow."
     )
 
-from dlplay.keras import (  # noqa: E402
+from dlplay.keras import (
     arrays,
     devices,
     initializers,

@@ -1,5 +1,6 @@
 """Draws a model's weights anew, with PyTorch's own initializers."""
 
+import torch
 from torch import nn
 
 from dlplay.settings import Initializer
@@ -20,7 +21,7 @@ def apply(model: nn.Module, initializer: Initializer) -> None:
                 nn.init.zeros_(module.bias)
 
 
-def _draw(weight: nn.Parameter, initializer: Initializer) -> None:
+def _draw(weight: torch.Tensor, initializer: Initializer) -> None:
     gain = initializer.gain
     match initializer.name:
         case "xavier_uniform":

@@ -37,8 +37,8 @@ class Network(Setting):
         if min(height, width) == 0:
             most = min(shape[:2]).bit_length() - 1
             raise SettingError(
-                f"Network.depth is {self.depth}, but {self.depth} poolings leave nothing of an image"
-                f" of {shape[0]}x{shape[1]}: set it to at most {most}."
+                f"Network.depth is {self.depth}, but so many poolings leave nothing of an image of"
+                f" {shape[0]}x{shape[1]}: set it to at most {most}."
             )
         return height, width
 

@@ -57,7 +57,7 @@ class Number(Rule):
     below: bool = False  # high itself is not allowed
 
     def clean(self, where: str, value: Any) -> int | float:
-        kind = Integral if self.whole else Real
+        kind: Any = Integral if self.whole else Real
         if isinstance(value, bool) or not isinstance(value, kind) or not self._holds(value):
             raise SettingError(f"{where} is {value!r}, but must be {self}.")
         return int(value) if self.whole else float(value)
