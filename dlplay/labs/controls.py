@@ -1,0 +1,129 @@
+"""Widgets for settings: each field's own rule says which widget it takes and what it offers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets as widgets
+
+from dlplay.settings import Setting
+from dlplay.settings.fields import Choice, Choices, Flag, Number
+
+_WIDE = {"description_width": "8.5em"}
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One control of a lab.
+
+    Attributes
+    ----------
+    path : str
+        Of the setting: ``"learning_rate"``, ``"network.width"``.
+    label : str
+        What the reader sees.
+    low, high : float, optional
+        The ends of a slider, inside the rule's own; without them the number gets a text field.
+    log : bool
+        A slider on a logarithmic scale.
+    """
+
+    path: str
+    label: str
+    low: float | None = None
+    high: float | None = None
+    log: bool = False
+
+
+class Controls:
+    """The widgets of some knobs, kept equal to one settings object.
+
+    Parameters
+    ----------
+    settings : Setting
+        Where the widgets start.
+    knobs : tuple of Knob
+    change : callable
+        Called with a new settings object when a widget was moved. It may refuse by raising: the
+        caller shows why, and calls ``show`` with what is valid.
+    refuse : callable
+        Called with the error where the settings themselves refuse a value.
+    """
+
+    def __init__(
+        self,
+        settings: Setting,
+        knobs: tuple[Knob, ...],
+        change: Callable[[Any], None],
+        refuse: Callable[[Exception], None],
+    ) -> None:
+        self._settings, self._change, self._refuse = settings, change, refuse
+        self._showing = False
+        self.widgets = {knob.path: _widget(settings, knob) for knob in knobs}
+        for path, widget in self.widgets.items():
+            widget.observe(lambda event, path=path: self._moved(path, event["new"]), "value")
+
+    def show(self, settings: Any) -> None:
+        """Move all widgets to these settings, without a change being reported."""
+        self._settings, self._showing = settings, True
+        try:
+            for path, widget in self.widgets.items():
+                value = _get(settings, path)
+                widget.value = list(value) if isinstance(value, tuple) else value
+        finally:
+            self._showing = False
+
+    def enable(self, enabled: bool, always: tuple[str, ...] = ()) -> None:
+        """Let the widgets be moved, or not; those of ``always`` can be moved at all times."""
+        for path, widget in self.widgets.items():
+            widget.disabled = not (enabled or path in always)
+
+    def _moved(self, path: str, value: Any) -> None:
+        if self._showing:
+            return
+        try:
+            self._change(_set(self._settings, path, value))
+        except ValueError as error:
+            self._refuse(error)
+            self.show(self._settings)
+
+
+def _get(settings: Any, path: str) -> Any:
+    for name in path.split("."):
+        settings = getattr(settings, name)
+    return settings
+
+
+def _set(settings: Any, path: str, value: Any) -> Any:
+    name, _, rest = path.partition(".")
+    inner = _set(getattr(settings, name), rest, value) if rest else value
+    return settings.replace(**{name: inner})
+
+
+def _widget(settings: Setting, knob: Knob) -> widgets.ValueWidget:
+    owner, _, name = knob.path.rpartition(".")
+    rule = type(_get(settings, owner) if owner else settings).rule(name)
+    shared = {"description": knob.label, "style": _WIDE, "value": _get(settings, knob.path)}
+    match rule:
+        case Choice():
+            return widgets.Dropdown(options=rule.options, **shared)
+        case Choices():
+            shared["value"] = list(shared["value"])
+            return widgets.SelectMultiple(options=rule.options, rows=len(rule.options), **shared)
+        case Flag():
+            return widgets.Checkbox(**shared)
+        case Number():
+            return _number(rule, knob, shared)
+    raise TypeError(f"{knob.path} has no widget: its rule is {rule!r}.")
+
+
+def _number(rule: Number, knob: Knob, shared: dict[str, Any]) -> widgets.ValueWidget:
+    if knob.low is None or knob.high is None:
+        kind = widgets.BoundedIntText if rule.whole else widgets.BoundedFloatText
+        return kind(min=rule.low, max=min(rule.high, 2**53), **shared)
+    if knob.log:
+        ends = {"min": math.log10(knob.low), "max": math.log10(knob.high)}
+        return widgets.FloatLogSlider(step=0.05, readout_format=".2g", **ends, **shared)
+    kind = widgets.IntSlider if rule.whole else widgets.FloatSlider
+    return kind(min=knob.low, max=knob.high, **shared)
