@@ -12,6 +12,10 @@ loaded later, binds to that LLVM, and the process ends with a segmentation fault
 **The environment.** TensorFlow reads some variables only while it is imported, so they are set
 just before; a value that the user has set always wins.
 
+**The notices.** Before TensorFlow reads that variable, it writes some lines on what kind of
+machine this is to standard error. In a notebook they look like errors, so they are left out;
+whatever else it writes while it is imported is passed on.
+
 Nothing here imports PyTorch, Keras or TensorFlow, and nothing costs time before one of them
 is imported. ``tests/test_frameworks.py`` tries every order, and shows that without the guard
 the crash is real.
@@ -19,10 +23,13 @@ the crash is real.
 
 import importlib
 import os
+import re
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -33,9 +40,15 @@ WINGS = ("pytorch", "keras")
 #: What TensorFlow and Keras read while they are imported, and why we set it.
 ENVIRONMENT = {
     "KERAS_BACKEND": "tensorflow",  # the Keras wing compiles its step with tf.function
-    "TF_CPP_MIN_LOG_LEVEL": "2",  # a page of notices would hide what a notebook shows
+    "TF_CPP_MIN_LOG_LEVEL": "3",  # notices would hide what a notebook shows; errors are raised
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",  # else TensorFlow takes the whole GPU from PyTorch
 }
+
+_NOTICE = re.compile(
+    rb"All log messages before absl::InitializeLog|oneDNN custom operations|"
+    rb"(Could not find cuda|Cannot dlopen) |binary is optimized to use|"
+    rb"To enable the following instructions"
+)
 
 _NEEDS = {"pytorch": ("torch",), "keras": ("keras", "tensorflow")}
 #: The command that gets a framework.
@@ -54,7 +67,8 @@ class _ImportGuard(MetaPathFinder):
                 os.environ.setdefault(name, value)
             if "torch" in sys.modules:
                 _load_triton()
-        elif fullname == "keras":
+            return _quiet(PathFinder.find_spec(fullname, path, target))
+        if fullname == "keras":
             os.environ.setdefault("KERAS_BACKEND", ENVIRONMENT["KERAS_BACKEND"])
         elif fullname == "torch" and "tensorflow" in sys.modules:
             _keep_triton_from_loading()
@@ -72,11 +86,41 @@ def guard() -> None:
         _keep_triton_from_loading()
 
 
-def _load_triton() -> None:
+def _quiet(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """The same spec, which leaves TensorFlow's notices out while the module is executed."""
+    if spec is not None and spec.loader is not None:
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            with _without_notices():
+                execute(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
+
+
+@contextmanager
+def _without_notices() -> Iterator[None]:
+    """Hold back what native code writes to standard error, and pass on all but the notices."""
     try:
+        kept = os.dup(2)
+    except OSError:  # no standard error, nothing to hold back
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            held.seek(0)
+            os.write(2, b"".join(line for line in held if not _NOTICE.search(line)))
+
+
+def _load_triton() -> None:
+    with suppress(ImportError):  # no triton, no crash: CPU builds, macOS and Windows have none
         importlib.import_module("triton")
-    except ImportError:
-        pass  # no triton, no crash: CPU builds, macOS and Windows have none
 
 
 def _keep_triton_from_loading() -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from dlplay.errors import SettingError
 from dlplay.frameworks import WINGS
-from dlplay.settings.fields import Setting, choice, choices, flag, number, part, whole
+from dlplay.settings.fields import Setting, choice, choices, number, part, whole
+from dlplay.settings.optimizers import Optimizer
 
 #: Data sets that ``dlplay.load`` knows: the first three need no network.
 DATASETS = ("digits", "spirals", "moons", "mnist", "fashion-mnist", "cifar10")
@@ -65,25 +66,6 @@ class Initializer(Setting):
         "zeros",
     )
     gain: float = number(1.0, above=True, high=100.0)
-
-
-@dataclass(frozen=True)
-class Optimizer(Setting):
-    """The rule that turns gradients into updates; the same values go to both frameworks.
-
-    ``momentum`` and ``nesterov`` are SGD's, ``beta_1`` and ``beta_2`` Adam's (the second is also
-    RMSprop's smoothing constant). ``epsilon`` is written into both, because their own defaults
-    differ (Adam: 1e-8 in PyTorch, 1e-7 in Keras). ``weight_decay`` is decoupled (Loshchilov and
-    Hutter 2019) and only for ``"adamw"``.
-    """
-
-    name: str = choice("sgd", "adam", "adamw", "rmsprop")
-    momentum: float = number(0.9, high=1.0, below=True)
-    nesterov: bool = flag(False)
-    beta_1: float = number(0.9, high=1.0, below=True)
-    beta_2: float = number(0.999, high=1.0, below=True)
-    epsilon: float = number(1e-7, above=True, high=1.0)
-    weight_decay: float = number(0.0, high=1.0)
 
 
 @dataclass(frozen=True)
