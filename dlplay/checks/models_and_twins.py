@@ -72,7 +72,7 @@ def flatten(answer: Any) -> str:
         "that is the transpose alone: the rows are still in the order of PyTorch's Flatten.": (
             weight.T
         ),
-        "the rows are in the right order, but Keras keeps (in, out): transpose at the end.": wanted.T,
+        "the order is right, but Keras keeps (in, out): transpose at the end.": wanted.T,
         "height and width have changed places.": blocks.transpose(0, 3, 2, 1).reshape(out, -1).T,
     }
     _must_equal(_array(answer, weight, channels, height, width), wanted, traps)
