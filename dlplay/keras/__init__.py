@@ -17,6 +17,7 @@ if keras.backend.backend() != "tensorflow":
 
 from dlplay.keras import (
     arrays,
+    clipping,
     devices,
     initializers,
     layers,
@@ -25,12 +26,15 @@ from dlplay.keras import (
     optimizers,
     precision,
     probes,
+    reconciled,
+    rules,
     seeds,
     steps,
 )
 
 __all__ = [
     "arrays",
+    "clipping",
     "devices",
     "initializers",
     "layers",
@@ -39,6 +43,8 @@ __all__ = [
     "optimizers",
     "precision",
     "probes",
+    "reconciled",
+    "rules",
     "seeds",
     "steps",
 ]

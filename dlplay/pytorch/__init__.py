@@ -6,6 +6,7 @@ Images come in channels-last (NumPy) and become channels-first in here.
 
 from dlplay.pytorch import (
     arrays,
+    clipping,
     devices,
     initializers,
     layers,
@@ -14,12 +15,15 @@ from dlplay.pytorch import (
     optimizers,
     precision,
     probes,
+    reconciled,
+    rules,
     seeds,
     steps,
 )
 
 __all__ = [
     "arrays",
+    "clipping",
     "devices",
     "initializers",
     "layers",
@@ -28,6 +32,8 @@ __all__ = [
     "optimizers",
     "precision",
     "probes",
+    "reconciled",
+    "rules",
     "seeds",
     "steps",
 ]

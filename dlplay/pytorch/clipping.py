@@ -1,0 +1,40 @@
+"""Clips gradients, by PyTorch's formula or by Keras's."""
+
+import torch
+
+from dlplay.settings import Optimizer
+
+#: What ``clip_grad_norm_`` adds to the norm. Keras adds nothing.
+EPSILON = 1e-6
+
+
+def clip(gradients: list[torch.Tensor], optimizer: Optimizer, like: str) -> list[torch.Tensor]:
+    """Clip gradients as ``optimizer.clipping`` says, by the formula of ``like``.
+
+    Parameters
+    ----------
+    gradients : list of torch.Tensor
+        Of any shapes and one floating-point type; they are not changed.
+    like : str
+        ``"pytorch"`` scales by ``clip_at / (norm + 1e-6)`` where that is below 1, ``"keras"`` by
+        ``clip_at / norm``. By value the two are the same.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html and
+    ``clip_by_global_norm`` in keras/src/optimizers/base_optimizer.py; ``tf.clip_by_norm``.
+    """
+    at = optimizer.clip_at
+    match optimizer.clipping:
+        case "global_norm":
+            scale = _scale(gradients, at, like)
+            return [gradient * scale for gradient in gradients]
+        case "norm":
+            return [gradient * _scale([gradient], at, like) for gradient in gradients]
+        case "value":
+            return [gradient.clamp(-at, at) for gradient in gradients]
+    return gradients
+
+
+def _scale(gradients: list[torch.Tensor], at: float, like: str) -> torch.Tensor:
+    norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
+    norm = torch.linalg.vector_norm(norms)
+    return (at / (norm + (EPSILON if like == "pytorch" else 0.0))).clamp(max=1.0)
