@@ -1,8 +1,8 @@
 """Widgets for settings: each field's own rule says which widget it takes and what it offers."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import ipywidgets as widgets
@@ -23,17 +23,15 @@ class Knob:
         Of the setting: ``"learning_rate"``, ``"network.width"``.
     label : str
         What the reader sees.
-    low, high : float, optional
-        The ends of a slider, inside the rule's own; without them the number gets a text field.
-    log : bool
-        A slider on a logarithmic scale.
+    values : range or tuple of float, optional
+        The places of a slider, inside the rule's own bounds; without them a number gets a text
+        field. A setting that lies between them gets a place of its own: a slider of ipywidgets
+        with a fixed step would move it to the next place as soon as the browser draws it.
     """
 
     path: str
     label: str
-    low: float | None = None
-    high: float | None = None
-    log: bool = False
+    values: range | tuple[float, ...] = ()
 
 
 class Controls:
@@ -70,7 +68,11 @@ class Controls:
         try:
             for path, widget in self.widgets.items():
                 value = _get(settings, path)
-                widget.value = list(value) if isinstance(value, tuple) else value
+                if isinstance(widget, widgets.SelectionSlider):
+                    widget.options = _places([place for _, place in widget.options], value)
+                elif isinstance(widget, widgets.IntSlider):
+                    widget.max = max(widget.max, value)
+                widget.value = value
         finally:
             self._showing = False
 
@@ -109,8 +111,7 @@ def _widget(settings: Setting, knob: Knob) -> widgets.ValueWidget:
         case Choice():
             return widgets.Dropdown(options=rule.options, **shared)
         case Choices():
-            shared["value"] = list(shared["value"])
-            return widgets.SelectMultiple(options=rule.options, rows=len(rule.options), **shared)
+            return widgets.Dropdown(options=_subsets(rule.options), **shared)
         case Flag():
             return widgets.Checkbox(**shared)
         case Number():
@@ -118,12 +119,23 @@ def _widget(settings: Setting, knob: Knob) -> widgets.ValueWidget:
     raise TypeError(f"{knob.path} has no widget: its rule is {rule!r}.")
 
 
+def _subsets(options: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+    """All that can be chosen from some options, the largest first: (label, value)."""
+    sizes = range(len(options), 0, -1)
+    return [(" and ".join(some), some) for size in sizes for some in combinations(options, size)]
+
+
 def _number(rule: Number, knob: Knob, shared: dict[str, Any]) -> widgets.ValueWidget:
-    if knob.low is None or knob.high is None:
-        kind = widgets.BoundedIntText if rule.whole else widgets.BoundedFloatText
-        return kind(min=rule.low, max=min(rule.high, 2**53), **shared)
-    if knob.log:
-        ends = {"min": math.log10(knob.low), "max": math.log10(knob.high)}
-        return widgets.FloatLogSlider(step=0.05, readout_format=".2g", **ends, **shared)
-    kind = widgets.IntSlider if rule.whole else widgets.FloatSlider
-    return kind(min=knob.low, max=knob.high, **shared)
+    if isinstance(knob.values, range):
+        highest = max(knob.values[-1], shared["value"])
+        return widgets.IntSlider(min=knob.values[0], max=highest, **shared)
+    if knob.values:
+        places = _places(knob.values, shared["value"])
+        return widgets.SelectionSlider(options=places, **shared)
+    kind = widgets.BoundedIntText if rule.whole else widgets.BoundedFloatText
+    return kind(min=rule.low, max=min(rule.high, 2**53), **shared)
+
+
+def _places(values: Iterable[float], value: float) -> list[tuple[str, float]]:
+    """A slider's places in order, with one for ``value``: (label, value)."""
+    return [(f"{place:g}", place) for place in sorted({*values, value})]

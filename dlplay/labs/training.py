@@ -17,19 +17,19 @@ from dlplay.views import TrainingView
 _NETWORK = (
     Knob("data", "data"),
     Knob("network.kind", "network"),
-    Knob("network.width", "width", low=1, high=64),
-    Knob("network.depth", "depth", low=1, high=8),
+    Knob("network.width", "width", range(1, 65)),
+    Knob("network.depth", "depth", range(1, 9)),
     Knob("network.activation", "activation"),
     Knob("initializer.name", "initializer"),
-    Knob("initializer.gain", "gain", low=0.1, high=10, log=True),
+    Knob("initializer.gain", "gain", (0.1, 0.2, 0.5, 1, 2, 5, 10)),
 )
 _TRAINING = (
     Knob("optimizer.name", "optimizer"),
-    Knob("optimizer.momentum", "momentum", low=0, high=0.99),
+    Knob("optimizer.momentum", "momentum", (0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)),
     Knob("schedule.name", "schedule"),
-    Knob("schedule.warmup", "warm-up", low=0, high=0.9),
-    Knob("batch_size", "batch size", low=1, high=256),
-    Knob("epochs", "epochs", low=1, high=100),
+    Knob("schedule.warmup", "warm-up", (0, 0.05, 0.1, 0.2, 0.3, 0.5)),
+    Knob("batch_size", "batch size", range(1, 257)),
+    Knob("epochs", "epochs", range(1, 101)),
 )
 _PLACE = (
     Knob("precision.name", "precision"),
@@ -37,7 +37,8 @@ _PLACE = (
     Knob("seed.value", "seed"),
     Knob("wings", "frameworks"),
 )
-_RATE = Knob("learning_rate", "learning rate", low=1e-4, high=10, log=True)
+_RATES = tuple(float(f"{digit}e{power}") for power in range(-4, 1) for digit in (1, 2, 5))
+_RATE = Knob("learning_rate", "learning rate", _RATES)
 _BUSY = ("preparing", "running")
 _CSS = Path(__file__).with_name("training.css")
 
@@ -143,10 +144,8 @@ class TrainingLab(widgets.VBox):
         return made
 
     def _layout(self, groups: tuple[tuple[Knob, ...], ...]) -> list[widgets.Widget]:
-        projector = widgets.ToggleButton(description="Projector", icon="television")
-        projector.tooltip = "Larger text, for the back row"
-        projector.observe(lambda event: self._enlarge(event["new"]), "value")
-        bar = [*self._buttons.values(), self._controls.widgets[_RATE.path], projector]
+        self.view.observe(self._enlarge, "projector")
+        bar = [*self._buttons.values(), self._controls.widgets[_RATE.path]]
         columns = [
             widgets.VBox([self._controls.widgets[knob.path] for knob in group]) for group in groups
         ]
@@ -160,9 +159,8 @@ class TrainingLab(widgets.VBox):
             knobs,
         ]
 
-    def _enlarge(self, projector: bool) -> None:
-        self.view.projector = projector
-        (self.add_class if projector else self.remove_class)("dlplay-projector")
+    def _enlarge(self, event: dict[str, Any]) -> None:
+        (self.add_class if event["new"] else self.remove_class)("dlplay-projector")
 
 
 class _States:
