@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,11 @@ HEALTHY: dict[str, Any] = {
         "pytorch": {"installed": True, "devices": ["cpu"], "fault": None},
         "keras": {"installed": True, "devices": ["CPU:0"], "fault": None},
         "torchvision": {"fault": None},
-        "together": {"crash_without_dlplay": True, "fault_with_dlplay": None},
+        "together": {
+            "tried": True,
+            "fault_without_dlplay": "crashed (status -11)",
+            "fault_with_dlplay": None,
+        },
     },
 }
 
@@ -58,7 +63,7 @@ def test_real_examination(examined: dict[str, Any]) -> None:
     found = examined["frameworks"]
     assert found["pytorch"]["devices"][0] == "cpu"
     assert found["keras"]["devices"][0] == "CPU:0"
-    assert isinstance(found["together"]["crash_without_dlplay"], bool)
+    assert found["together"]["tried"]
     assert found["together"]["fault_with_dlplay"] is None
     assert 0 < examined["memory"]["free_gb"] <= examined["memory"]["total_gb"]
     assert 1 <= examined["cores"] <= (os.cpu_count() or 1)
@@ -82,7 +87,7 @@ def test_healthy_report_in_words(
     monkeypatch.setattr(doctor, "examine", lambda: HEALTHY)
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
-    assert "crashes without dlplay, works after `import dlplay`" in out
+    assert "fails without dlplay (crashed (status -11)), works after `import dlplay`" in out
     assert out.endswith("No problem found.\n")
 
 
@@ -152,23 +157,46 @@ def test_missing_framework_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(probes.frameworks, "installed", lambda wing: wing == "pytorch")
     report = probes.frameworks_report()
     assert report["keras"] == {"installed": False, "devices": [], "fault": None}
-    assert report["together"]["crash_without_dlplay"] is None
+    assert report["together"]["tried"] is False
     assert len(asked) == 2  # PyTorch's devices, and torchvision
 
 
+HIDE_TENSORFLOW = """
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+hide = lambda name, *more: None if name.split(".")[0] == "tensorflow" else find(name, *more)
+PathFinder.find_spec = hide
+"""
+
+
+def test_examination_without_tensorflow(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(HIDE_TENSORFLOW)
+    done = subprocess.run(
+        [sys.executable, "-m", "dlplay", "doctor", "--json"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    report = json.loads(done.stdout)
+    assert report["frameworks"]["keras"] == {"installed": False, "devices": [], "fault": None}
+    assert report["frameworks"]["pytorch"]["devices"][0] == "cpu"
+    assert [problem["what"].split()[0] for problem in report["problems"]] == ["Keras"]
+    assert report["works"] is True
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize(
-    ("code", "fault", "crashed"),
+    ("code", "fault"),
     [
-        ("raise ValueError('so it is')", "ValueError: so it is", False),
-        ("import os; os.abort()", "crashed", True),
-        ("print('no JSON')", "no JSON", False),
-        ("pass", "no answer", False),
+        ("raise ValueError('so it is')", "ValueError: so it is"),
+        ("import os; os.abort()", "crashed"),
+        ("print('no JSON')", "no JSON"),
+        ("pass", "no answer"),
     ],
 )
-def test_a_process_that_fails_is_an_answer(code: str, fault: str, crashed: bool) -> None:
+def test_a_process_that_fails_is_an_answer(code: str, fault: str) -> None:
     answer = probes.ask(code)
     assert fault in (answer.fault or "")
-    assert answer.crashed is crashed
     assert answer.value is None
 
 

@@ -162,12 +162,13 @@ def _describe(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _together(together: dict[str, Any]) -> str:
-    if together["crash_without_dlplay"] is None:
+    without, guarded = together["fault_without_dlplay"], together["fault_with_dlplay"]
+    if not together["tried"]:
         return "not tried, because one is missing"
-    if together["fault_with_dlplay"]:
-        return "fails"
-    if together["crash_without_dlplay"]:
-        return "crashes without dlplay, works after `import dlplay`"
+    if guarded:
+        return f"fails ({guarded})"
+    if without:
+        return f"fails without dlplay ({without}), works after `import dlplay`"
     return "works"
 
 

@@ -48,7 +48,6 @@ class Answer:
 
     value: Any = None
     fault: str | None = None
-    crashed: bool = False
 
 
 def ask(code: str, timeout: float = TIMEOUT) -> Answer:
@@ -68,7 +67,7 @@ def ask(code: str, timeout: float = TIMEOUT) -> Answer:
         return _read(done.stdout)
     if done.returncode == 1:
         return Answer(fault=(done.stderr.strip().splitlines() or ["ended with status 1"])[-1])
-    return Answer(fault=f"crashed (status {done.returncode})", crashed=True)
+    return Answer(fault=f"crashed (status {done.returncode})")
 
 
 def _read(output: str) -> Answer:
@@ -104,9 +103,9 @@ def _wing(wing: str, answer: Answer | None) -> dict[str, Any]:
 
 
 def _both(answers: dict[str, Answer]) -> dict[str, Any]:
-    if "guarded" not in answers:
-        return {"crash_without_dlplay": None, "fault_with_dlplay": None}
+    tried = "guarded" in answers
     return {
-        "crash_without_dlplay": answers["unguarded"].crashed,
-        "fault_with_dlplay": answers["guarded"].fault,
+        "tried": tried,
+        "fault_without_dlplay": answers["unguarded"].fault if tried else None,
+        "fault_with_dlplay": answers["guarded"].fault if tried else None,
     }
