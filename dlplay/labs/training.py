@@ -154,9 +154,9 @@ class TrainingLab(widgets.VBox):
         return [
             style,
             widgets.HBox(bar).add_class("dlplay-bar"),
+            knobs,
             self._message,
             self.view,
-            knobs,
         ]
 
     def _enlarge(self, event: dict[str, Any]) -> None:

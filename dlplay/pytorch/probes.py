@@ -18,6 +18,16 @@ _ACTIVATIONS = tuple(
 )
 
 
+def _places(tensor: torch.Tensor) -> torch.Tensor:
+    """Where to look in a tensor: images at the pixels and channels that Keras's wing looks at."""
+    places = (_POSITIONS * tensor.numel()).long()
+    if tensor.ndim >= 4:
+        channels, pixels = tensor.shape[1], tensor[0, 0].numel()
+        rest, channel = places // channels, places % channels
+        places = (rest // pixels * channels + channel) * pixels + rest % pixels
+    return places.to(tensor.device)
+
+
 class Probe:
     """Bounded samples of the activations and gradients of a model's layers, newest call each."""
 
@@ -30,11 +40,9 @@ class Probe:
         A second activation of a layer replaces the first. A second gradient does not: the
         backward pass meets the newest call first.
         """
-        flat = tensor.detach().reshape(-1)
-        if flat.numel() and flat.is_floating_point():
-            where = (_POSITIONS * flat.numel()).long().to(flat.device)
+        if tensor.numel() and tensor.is_floating_point():
             if what == "activation" or (layer, what) not in self._samples:
-                self._samples[layer, what] = flat[where].float()
+                self._samples[layer, what] = tensor.detach().take(_places(tensor)).float()
 
     def keys(self) -> list[tuple[str, str]]:
         """(layer, ``"activation"`` or ``"gradient"``) of each row of ``reduce``, in layer order."""
