@@ -95,7 +95,8 @@ def _serve(folder: Path, name: str, port: int, browser: bool) -> None:
         ) from error
     before = os.environ.get("JUPYTER_CONFIG_PATH")
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, [str(CONFIG), before]))
-    LabApp.launch_instance(argv=_options(folder, name, port, browser))
+    with suppress(KeyboardInterrupt):  # Ctrl-C before the server listens to it
+        LabApp.launch_instance(argv=_options(folder, name, port, browser))
 
 
 def _options(folder: Path, name: str, port: int, browser: bool) -> list[str]:
