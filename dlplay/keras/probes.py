@@ -23,12 +23,12 @@ class Probe:
         A second activation of a layer replaces the first. A second gradient does not: the
         backward pass meets the newest call first.
         """
-        if tensor.dtype.is_floating:
+        known = what == "gradient" and (layer, what) in self._samples
+        if tensor.dtype.is_floating and not known:
             flat = tf.reshape(tensor, [-1])
             size = tf.cast(tf.size(flat), tf.float64)
             where = tf.cast(tf.constant(POSITIONS) * size, tf.int32)
-            if what == "activation" or (layer, what) not in self._samples:
-                self._samples[layer, what] = tf.cast(tf.gather(flat, where), tf.float32)
+            self._samples[layer, what] = tf.cast(tf.gather(flat, where), tf.float32)
 
     def keys(self) -> list[tuple[str, str]]:
         """(layer, ``"activation"`` or ``"gradient"``) of each row of ``reduce``, in layer order."""

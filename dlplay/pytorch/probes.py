@@ -40,9 +40,9 @@ class Probe:
         A second activation of a layer replaces the first. A second gradient does not: the
         backward pass meets the newest call first.
         """
-        if tensor.numel() and tensor.is_floating_point():
-            if what == "activation" or (layer, what) not in self._samples:
-                self._samples[layer, what] = tensor.detach().take(_places(tensor)).float()
+        known = what == "gradient" and (layer, what) in self._samples
+        if tensor.numel() and tensor.is_floating_point() and not known:
+            self._samples[layer, what] = tensor.detach().take(_places(tensor)).float()
 
     def keys(self) -> list[tuple[str, str]]:
         """(layer, ``"activation"`` or ``"gradient"``) of each row of ``reduce``, in layer order."""
