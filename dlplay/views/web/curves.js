@@ -25,19 +25,19 @@ export function lossAxis(frame, plot, look, log) {
   if (!log) {
     const high = top > 0 ? roundUp(top / 4) * Math.ceil((top * 1.001) / roundUp(top / 4)) : 1;
     const low = Math.min(0, usable.reduce((a, b) => Math.min(a, b), 0));
-    return { low, high, scale: linear, ticks: ticks(low, high, count), format: text, title: "loss" };
+    return { low, high, scale: linear, ticks: ticks(low, high, count) };
   }
   const bottom = usable.reduce((a, b) => Math.min(a, b), top || 1);
   const high = roundUp((top || 1) * 1.001);
   const low = Math.min(bottom * 0.9, high / 10);
   const scale = (v) => Math.log10(Math.max(v, low));
-  return { low, high, scale, ticks: logTicks(low, high, count), format: text, title: "loss (log)" };
+  return { low, high, scale, ticks: logTicks(low, high, count), format: text };
 }
 
 export function accuracyAxis() {
   const format = (v) => `${Math.round(100 * v)}\u2009%`;
   const values = [0, 0.2, 0.4, 0.6, 0.8, 1];
-  return { low: 0, high: 1, scale: linear, ticks: values, format, title: "right answers" };
+  return { low: 0, high: 1, scale: linear, ticks: values, format };
 }
 
 /** The curves of all wings: training thin, test thick and with marks. */
@@ -47,11 +47,11 @@ export function drawCurves(plot, frame, y, look, [train, tested]) {
   if (!started && UNTRAINED[frame.state]) plot.hint(UNTRAINED[frame.state]);
   let troubles = 0;
   for (const { series, style } of frame.wings) {
-    if (series[train].low) plot.band(series[train], style);
+    plot.faint(series[train], style);
   }
   for (const { series, style } of frame.wings) {
     const { x, y: values } = series[train];
-    plot.curve(x, train === "accuracy" ? smooth(values) : values, style, 1.5);
+    plot.curve(x, smooth(values), style, 1.75);
   }
   for (const { series, style, title } of frame.wings) {
     const test = series[tested];
@@ -92,9 +92,8 @@ export function drawHistogram(plot, cells, what, look) {
     scale: Math.sqrt,
     ticks: wanted.filter((_, i) => i % 2 === 0),
     format: (v) => `${Math.round(100 * v)}\u2009%`,
-    title: "share of values",
   };
   if (!plot.axes(look, x, y)) return;
   drawn.forEach((cell, i) => plot.bars(shares[i], cell.style));
-  if (!drawn.length) plot.hint("no finite values");
+  if (!drawn.length) plot.hint(cells.some((c) => c[what]) ? "no finite values" : "not measured");
 }

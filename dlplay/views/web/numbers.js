@@ -36,7 +36,7 @@ export function decodeSummary(place, floats) {
 export function text(value) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : "infinite";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return minus(value.toExponential(1));
+  if (size !== 0 && (size < 1e-3 || size >= 1e5)) return minus(value.toExponential(1).replace(".0", ""));
   return minus(String(Number(value.toPrecision(3))));
 }
 
@@ -57,6 +57,15 @@ export function ticks(low, high, count) {
   return Array.from({ length: Math.max(n, 0) }, (_, i) => (first + i) * step || 0);
 }
 
+/** Ticks as text, with the digits that tell them apart. */
+export function tickLabels(values) {
+  const largest = Math.max(...values.map(Math.abs), 0);
+  const step = values.length > 1 ? Math.abs(values[1] - values[0]) : largest;
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  if (!step || largest >= 1e5 || (digits > 3 && largest < 1e-2)) return values.map(text);
+  return values.map((value) => minus(value.toFixed(Math.min(digits, 20))));
+}
+
 /** Ticks at powers of ten; with 2 and 5 between them where there are few. */
 export function logTicks(low, high, count) {
   const [from, to] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
@@ -67,21 +76,13 @@ export function logTicks(low, high, count) {
   return values.filter((v) => v >= low * 0.999 && v <= high * 1.001);
 }
 
-/** The last number that is finite, or NaN. */
-export function last(values) {
-  for (let i = values.length - 1; i >= 0; i--) if (Number.isFinite(values[i])) return values[i];
-  return NaN;
-}
-
-/** An exponential moving mean over about a thirtieth of the points; it breaks at NaN. */
+/** The mean of each point with its neighbours, about a thirtieth of all; it breaks at NaN. */
 export function smooth(values) {
-  const keep = 1 - 1 / Math.max(1, values.length / 30);
-  let [sum, weight] = [0, 0];
-  return values.map((value) => {
+  const reach = Math.floor(values.length / 60);
+  return values.map((value, i) => {
     if (!Number.isFinite(value)) return NaN;
-    sum = keep * sum + value;
-    weight = keep * weight + 1;
-    return sum / weight;
+    const near = values.subarray(Math.max(0, i - reach), i + reach + 1).filter(Number.isFinite);
+    return near.reduce((sum, v) => sum + v, 0) / near.length;
   });
 }
 

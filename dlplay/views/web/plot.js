@@ -1,16 +1,18 @@
 /** Axes, curves, marks and bars on one canvas. */
 
 import { element } from "./page.js";
-import { text } from "./numbers.js";
+import { tickLabels } from "./numbers.js";
 import { STYLES, trace } from "./style.js";
 
 /** One canvas with axes. Sizes are in CSS pixels; `unit` is the height of the text. */
 export class Plot {
-  constructor(caption, kind) {
+  constructor(caption, unit, kind) {
     this.figure = element("figure", kind);
-    this.caption = element("figcaption", "", this.figure);
-    this.title = element("span", "", this.caption);
-    this.title.textContent = caption;
+    const title = element("figcaption", "", this.figure);
+    element("b", "", title).textContent = caption;
+    this.unit = element("span", "", title);
+    this.unit.textContent = unit;
+    this.stats = element("div", "dlplay-stats", this.figure);
     this.canvas = element("canvas", "", this.figure);
     this.canvas.setAttribute("role", "img");
     this.context = this.canvas.getContext("2d");
@@ -30,11 +32,11 @@ export class Plot {
     if (width < 60 || height < 60) return false;
     Object.assign(this, { look, x, y });
     c.font = `${look.unit}px ${look.family}`;
-    const labels = y.ticks.map(y.format);
+    const labels = y.format ? y.ticks.map(y.format) : tickLabels(y.ticks);
     const margin = Math.max(...labels.map((label) => c.measureText(label).width), look.unit);
     this.left = margin + look.unit * 0.6;
     this.right = width - look.unit * 1.2;
-    this.top = look.unit * 1.6;
+    this.top = look.unit * 0.7;
     this.bottom = height - look.unit * 1.7;
     this.drawAxes(labels);
     return true;
@@ -53,8 +55,6 @@ export class Plot {
     c.textBaseline = "middle";
     c.textAlign = "right";
     y.ticks.forEach((v, i) => c.fillText(labels[i], left - look.unit * 0.4, this.py(v)));
-    c.textAlign = "left";
-    c.fillText(y.title, 0, look.unit * 0.6);
     this.drawStepAxis(x);
   }
 
@@ -66,15 +66,14 @@ export class Plot {
     c.fillText(x.title, this.width, baseline);
     const room = this.width - c.measureText(x.title).width - look.unit * 0.7;
     c.textAlign = "center";
-    for (const value of x.ticks) {
-      const label = text(value);
-      const at = this.px(value);
+    tickLabels(x.ticks).forEach((label, i) => {
+      const at = this.px(x.ticks[i]);
       c.strokeStyle = look.line;
       this.line(at, bottom, at, bottom + 4);
       if (at + c.measureText(label).width / 2 < Math.min(room, right + look.unit)) {
         c.fillText(label, at, baseline);
       }
-    }
+    });
   }
 
   px(value) {
@@ -96,12 +95,12 @@ export class Plot {
   }
 
   /** A line through the points; it breaks where a value is not finite. */
-  curve(x, y, style, width) {
+  curve(x, y, style, width, dash = STYLES[style].dash) {
     const { context: c, look } = this;
     c.strokeStyle = look.colours[style];
     c.lineWidth = width * look.zoom;
     c.lineJoin = c.lineCap = "round";
-    c.setLineDash(STYLES[style].dash.map((d) => d * look.zoom * (width > 2 ? 1.2 : 1)));
+    c.setLineDash(dash.map((d) => d * look.zoom * (width > 2 ? 1.2 : 1)));
     c.beginPath();
     let open = false;
     for (let i = 0; i < x.length; i++) {
@@ -114,23 +113,35 @@ export class Plot {
     c.setLineDash([]);
   }
 
-  /** The range of the values in each bucket, faintly. */
-  band(series, style) {
+  /** What every batch measured, faintly: a line, and the range where many batches share a place. */
+  faint(series, style) {
+    const { context: c } = this;
+    c.globalAlpha = 0.3;
+    this.curve(series.x, series.y, style, 1, []);
+    if (series.low) this.band(series, style);
+    c.globalAlpha = 1;
+    if (series.low) this.spikes(series, style);
+  }
+
+  /** A single high value among many is a hair in the band: draw it so that it is seen. */
+  spikes({ x, y, high }, style) {
+    high.forEach((value, i) => {
+      if (value > 3 * y[i]) this.curve([x[i], x[i]], [y[i], value], style, 1.5, []);
+    });
+  }
+
+  band({ x, low, high }, style) {
     const { context: c, look } = this;
-    const { x, low, high } = series;
     c.fillStyle = look.colours[style];
-    c.globalAlpha = 0.18;
     c.beginPath();
     for (let i = 1; i < x.length; i++) {
-      const corners = [low[i - 1], high[i - 1], high[i], low[i]];
-      if (!corners.every(Number.isFinite)) continue;
+      if (![low[i - 1], high[i - 1], high[i], low[i]].every(Number.isFinite)) continue;
       c.moveTo(this.px(x[i - 1]), this.py(low[i - 1]));
       c.lineTo(this.px(x[i - 1]), this.py(high[i - 1]));
       c.lineTo(this.px(x[i]), this.py(high[i]));
       c.lineTo(this.px(x[i]), this.py(low[i]));
     }
     c.fill();
-    c.globalAlpha = 1;
   }
 
   /** A mark at each point that is far enough from the one before; always at the last one. */

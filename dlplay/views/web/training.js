@@ -46,16 +46,16 @@ class View {
     this.message = element("div", "dlplay-message", this.root);
     this.legend = element("div", "dlplay-legend", this.root);
     this.top = element("div", "dlplay-grid", this.root);
-    this.loss = this.addPlot("Loss", "dlplay-curve", this.top);
-    this.accuracy = this.addPlot("Accuracy", "dlplay-curve", this.top);
-    this.layers = element("div", "dlplay-grid", this.root);
+    this.loss = this.addPlot("Loss", "", "dlplay-curve", this.top);
+    this.accuracy = this.addPlot("Accuracy", "share of right answers", "dlplay-curve", this.top);
+    this.layers = element("div", "", this.root);
     this.spoken = element("div", "dlplay-hidden", this.root);
     this.spoken.setAttribute("aria-live", "polite");
     this.rows = [];
   }
 
-  addPlot(caption, kind, parent) {
-    const plot = new Plot(caption, kind);
+  addPlot(caption, unit, kind, parent) {
+    const plot = new Plot(caption, unit, kind);
     parent.append(plot.figure);
     this.plots.push(plot);
     this.sizes?.observe(plot.canvas);
@@ -70,7 +70,8 @@ class View {
         const plot = plotOf(entry);
         if (plot) [plot.width, plot.height] = [entry.contentRect.width, entry.contentRect.height];
       }
-      this.schedule();
+      if (this.look) this.schedule();
+      else this.restyle();
     });
     this.sight = new IntersectionObserver((entries) => {
       for (const entry of entries) {
@@ -108,12 +109,14 @@ class View {
     write(this.spoken, frame.words);
   }
 
-  /** Read colours and sizes from the page, which may have changed its theme. */
+  /** Read colours and sizes from the page, once it holds this view and when its theme changes. */
   restyle() {
+    if (!this.root.isConnected) return;
     this.root.classList.toggle("dlplay-projector", Boolean(this.model.get("projector")));
     this.layers.hidden = !this.model.get("layers");
     this.layers.style.display = this.layers.hidden ? "none" : "";
     for (const update of this.toggles) update();
+    this.textAt = -Infinity;
     const css = getComputedStyle(this.root);
     const background = css.backgroundColor;
     const [red, green, blue] = background.match(/[\d.]+/g).map(Number);
@@ -128,7 +131,7 @@ class View {
   }
 
   schedule() {
-    if (!this.waiting) this.waiting = requestAnimationFrame((now) => this.draw(now));
+    if (this.look && !this.waiting) this.waiting = requestAnimationFrame((now) => this.draw(now));
   }
 
   draw(now) {
@@ -167,7 +170,9 @@ class View {
       this.sight.unobserve(plot.canvas);
     }
     this.layers.replaceChildren();
-    this.rows = frame.rows.map((row, i) => this.addRow(row, i));
+    // A row of one wing is counted among that wing's rows, a shared one among all.
+    const place = (row, i) => frame.rows.slice(0, i).filter((r) => r[0].style === row[0].style).length;
+    this.rows = frame.rows.map((row, i) => this.addRow(row, place(row, i) + 1));
     this.textAt = this.labelAt = -Infinity;
   }
 
@@ -180,20 +185,21 @@ class View {
       return element("span", "", key);
     });
     if (wings.length) {
-      element("span", "", this.legend).textContent = "thin: training batches \u00b7 marks: test set";
+      element("span", "", this.legend).textContent = "faint: each training batch \u00b7 thin: smoothed \u00b7 marks: test set";
     }
   }
 
-  addRow(row, index) {
+  addRow(row, number) {
     const names = [...new Set(row.map((cell) => cell.layer))];
     const named = row.map((cell) => (row.length > 1 && names.length === 1 ? "" : cell.title));
     const said = names.length === 1 && row.length > 1 ? names : row.map((c, i) => `${named[i]} ${c.layer}`);
-    element("h4", "", this.layers).textContent = `Layer ${index + 1}: ${said.join(" \u00b7 ")}`;
+    element("h4", "", this.layers).textContent = `Layer ${number}: ${said.join(" \u00b7 ")}`;
+    const pair = element("div", "dlplay-grid", this.layers);
     const made = {};
     for (const [what, caption] of Object.entries(LOOKS)) {
-      made[what] = this.addPlot(caption, "dlplay-histogram", this.layers);
+      made[what] = this.addPlot(caption, "share of values", "", pair);
       made[`${what}Stats`] = row.map((cell) => {
-        const stat = element("span", "dlplay-stat", made[what].caption);
+        const stat = element("span", "dlplay-stat", made[what].stats);
         stat.append(swatch(cell.style, "bar"));
         return element("span", "", stat);
       });
@@ -218,6 +224,7 @@ class View {
     write(this.state, frame.state);
     write(this.progress, progress(frame));
     write(this.message, frame.message);
+    write(this.loss.unit, this.model.get("log_loss") ? "logarithmic axis" : "");
     frame.wings.forEach((wing, i) => write(this.keys[i], standing(wing)));
     this.rows.forEach((row, i) => {
       for (const what of Object.keys(LOOKS)) {

@@ -1,6 +1,6 @@
 /** The training in words, beside the drawing. */
 
-import { last, percent, text } from "./numbers.js";
+import { percent, text } from "./numbers.js";
 
 /** Where the run is, in a line. */
 export function progress(frame) {
@@ -22,11 +22,10 @@ export function duration(seconds) {
 /** How a wing does, in a line. */
 export function standing({ series, step_seconds: step }) {
   const parts = [];
-  const loss = last(series.loss.y);
-  const test = last(series.test_accuracy.y);
-  if (series.loss.x.length) parts.push(`loss ${text(loss)}`);
-  if (series.test_accuracy.x.length) parts.push(`test accuracy ${percent(test)}`);
-  if (step) parts.push(`${text(1000 * step)} ms a step`);
+  const [loss, test] = [series.loss.y.at(-1), series.test_accuracy.y.at(-1)];
+  if (loss !== undefined) parts.push(`loss ${Number.isNaN(loss) ? "not finite" : text(loss)}`);
+  if (test !== undefined) parts.push(`test accuracy ${percent(test)}`);
+  if (step) parts.push(`${(1000 * step).toFixed(1)} ms a step`);
   return parts.join(" \u00b7 ");
 }
 
