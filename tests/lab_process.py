@@ -3,9 +3,11 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,6 +78,18 @@ def _end(process: subprocess.Popen[str]) -> None:
         process.wait()
 
 
+def _wait_for_port(port: int) -> None:
+    """Jupyter prints the address a moment before it listens."""
+    end = time.monotonic() + 20
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
 def _wait_for_address(process: subprocess.Popen[str], deadline: threading.Timer) -> Lab:
     output: list[str] = []
     assert process.stdout is not None
@@ -84,5 +98,6 @@ def _wait_for_address(process: subprocess.Popen[str], deadline: threading.Timer)
         if found := ADDRESS.search(line):
             deadline.cancel()
             threading.Thread(target=output.extend, args=[process.stdout], daemon=True).start()
+            _wait_for_port(int(found[1]))
             return Lab(process, found[0], int(found[1]), found[2], found[3], output)
     raise AssertionError("dlplay lab ended without an address:\n" + "".join(output))

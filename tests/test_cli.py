@@ -240,7 +240,7 @@ def test_lab_serves_the_first_notebook(tmp_path: Path) -> None:
         assert server.notebook == "00-start.ipynb"
         with urlopen(server.address) as page:
             assert page.status == 200
-            assert "jupyter-config-data" in page.read().decode()
+            assert '"news": {"disabled": true}' in page.read().decode()
         with urlopen(server.address.split("?")[0]) as page:
             assert "/login" in page.url  # nothing without the token
         base, token = f"http://127.0.0.1:{server.port}", f"?token={server.token}"
