@@ -215,15 +215,15 @@ def test_a_browser_that_is_behind_gets_fewer_frames_but_never_none() -> None:
 def test_show_sends_when_due_when_forced_and_at_a_new_state() -> None:
     view = TrainingView(rate=0.01)
     view.show(made.snapshot(10))
-    assert view.frame["header"]["step"] == 10
+    assert view.header["step"] == 10
     assert not view.due()
     view.show(made.snapshot(11))
-    assert view.frame["header"]["step"] == 10
+    assert view.header["step"] == 10
     view.show(made.snapshot(12, "paused"))
-    assert (view.frame["header"]["step"], view.frame["header"]["state"]) == (12, "paused")
+    assert (view.header["step"], view.header["state"]) == (12, "paused")
     view.show(made.snapshot(13, "paused"), force=True)
-    assert view.frame["header"]["step"] == 13
-    assert view.frame["header"]["frame"] == 3
+    assert view.header["step"] == 13
+    assert view.header["frame"] == 3
 
 
 def test_the_page_reports_what_it_has_painted() -> None:
@@ -251,7 +251,7 @@ def test_threads_may_show_while_the_page_changes_a_knob() -> None:
     while not done.is_set():
         view.set_state({"log_loss": not view.log_loss})
     thread.join()
-    assert view.frame["header"]["frame"] == 390
+    assert view.header["frame"] == 390
 
 
 def test_without_widgets_there_are_words() -> None:

@@ -39,6 +39,8 @@ class Decimator:
     they are. A series that does not continue the last one starts afresh.
     """
 
+    _points: Points
+
     def __init__(self, points: int = POINTS) -> None:
         self._limit = points - 3  # the first, the last, and a bucket that is not full yet
         self._restart(np.empty(0))
@@ -47,6 +49,8 @@ class Decimator:
         """Take the series so far and give its points."""
         if not self._continues(values):
             self._restart(values)
+        elif len(values) == self._seen:
+            return self._points
         while len(values) > self._limit * self._width:
             self._merge()
         self._find_bad(values)
@@ -54,7 +58,8 @@ class Decimator:
         if full > self._full:
             self._fill(values, full)
         self._remember(values)
-        return self._points(values)
+        self._points = self._gather(values)
+        return self._points
 
     def _restart(self, values: np.ndarray) -> None:
         self._width = 1
@@ -64,6 +69,7 @@ class Decimator:
         self._buckets = np.empty((3, self._limit))
         self._head = values[:_CHECKED].tobytes()
         self._tail = b""
+        self._points = Points(values[:0], values[:0], values[:0], values[:0], -1)
 
     def _continues(self, values: np.ndarray) -> bool:
         seen = self._seen
@@ -96,7 +102,7 @@ class Decimator:
         self._buckets[:, self._full : full] = _summarise(new.reshape(-1, self._width))
         self._full = full
 
-    def _points(self, values: np.ndarray) -> Points:
+    def _gather(self, values: np.ndarray) -> Points:
         index = np.arange(self._full) * float(self._width) + (self._width - 1) / 2
         rows = self._buckets[:, : self._full]
         if self._width > 1:

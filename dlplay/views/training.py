@@ -1,5 +1,6 @@
 """The live view of a training: curves, and a look inside every layer."""
 
+import json
 import threading
 import time
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ import traitlets
 
 from dlplay.runs.snapshot import Snapshot
 from dlplay.views import web
-from dlplay.views.frame import Composer
+from dlplay.views.frame import Composer, Header
 from dlplay.views.pacing import Pacer
 from dlplay.views.palette import PALETTE
 
@@ -51,10 +52,16 @@ class TrainingView(anywidget.AnyWidget):
         Draw the loss on a logarithmic axis.
     layers : bool
         Show the histograms of the layers.
+
+    Attributes
+    ----------
+    header : dict
+        The newest frame without its arrays (see ``dlplay.views.frame``).
     """
 
     _esm = web.module("training.js")
     _css = web.style("training.css")
+    header: Header
 
     frame = traitlets.Dict().tag(sync=True)
     palette = traitlets.Dict(PALETTE).tag(sync=True)
@@ -86,7 +93,7 @@ class TrainingView(anywidget.AnyWidget):
             others may be dropped, so the last of a run must be forced.
         """
         with self._lock:
-            new_state = snapshot.state != self.frame["header"]["state"]
+            new_state = snapshot.state != self.header["state"]
             if force or new_state or self._pacer.due():
                 self.frame = self._frame(snapshot, self._pacer.send())
 
@@ -102,7 +109,10 @@ class TrainingView(anywidget.AnyWidget):
 
     def _frame(self, snapshot: Snapshot, number: int) -> dict[str, Any]:
         header, data = self._composer.compose(snapshot)
-        return {"header": {**header, "frame": number, "sent": time.time()}, "data": data}
+        header.update(frame=number, sent=time.time())
+        self.header = header
+        # As text: ipywidgets would search every value of a nested header for buffers.
+        return {"header": json.dumps(header, allow_nan=False), "data": data}
 
     def _take_message(self, _widget: Any, content: Any, _buffers: Any) -> None:
         if not isinstance(content, dict) or content.get("kind") != "painted":
@@ -114,5 +124,5 @@ class TrainingView(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         bundle = super()._repr_mimebundle_(**kwargs)
         if bundle is not None:
-            bundle[0]["text/plain"] = self.frame["header"]["words"]
+            bundle[0]["text/plain"] = self.header["words"]
         return bundle

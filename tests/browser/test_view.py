@@ -1,11 +1,14 @@
 """The training view in a real JupyterLab, fed from a background thread with made-up snapshots."""
 
 import itertools
+import re
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from dlplay.views.palette import PALETTE, contrast
 
 nbformat = pytest.importorskip("nbformat")
 
@@ -75,6 +78,19 @@ def picture(notebook: "Notebook", index: int) -> str:
     return str(canvas.evaluate("canvas => canvas.toDataURL()"))
 
 
+def has_colour(notebook: "Notebook", colour: str) -> bool:
+    """Say whether the canvas of the loss has pixels of exactly this colour."""
+    script = """(canvas, colour) => {
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const wanted = [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
+        for (let i = 0; i < data.length; i += 4)
+            if (data[i + 3] === 255 && wanted.every((part, k) => data[i + k] === part)) return true;
+        return false;
+    }"""
+    canvas = notebook.page.locator(".dlplay-training canvas").first
+    return bool(canvas.evaluate(script, colour))
+
+
 def wait_for_state(notebook: "Notebook", state: str) -> None:
     notebook.page.wait_for_selector(f".dlplay-training[data-state='{state}']", timeout=20_000)
 
@@ -121,13 +137,17 @@ def test_themes_knobs_and_words(notebook: "Notebook") -> None:
     page.wait_for_function(
         "() => document.querySelectorAll('.dlplay-training canvas').length === 14"
     )
+    for theme, other in [("light", "dark"), ("dark", "light"), ("light", "dark")]:
+        notebook.set_theme(dark=theme == "dark")
+        page.wait_for_timeout(300)
+        assert all(has_colour(notebook, colour) for colour in PALETTE[theme][:2]), theme
+        assert not any(has_colour(notebook, colour) for colour in PALETTE[other][:2]), theme
+        background = page.locator(".dlplay-training").evaluate(
+            "root => getComputedStyle(root).backgroundColor"
+        )
+        ground = "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", background)[:3])
+        assert min(contrast(colour, ground) for colour in PALETTE[theme]) >= 3, ground
     light = picture(notebook, 0)
-    notebook.set_theme(dark=True)
-    page.wait_for_timeout(300)
-    assert picture(notebook, 0) != light
-    notebook.set_theme(dark=False)
-    page.wait_for_timeout(300)
-    assert picture(notebook, 0) == light
     button = page.get_by_role("button", name="Log loss")
     assert button.get_attribute("aria-pressed") == "false"
     button.focus()

@@ -1,7 +1,8 @@
 /** Frames as arrays, numbers as text, round ticks: all that needs no page. */
 
 /** Join a frame's header with its buffer: arrays instead of places. */
-export function decode({ header, data }) {
+export function decode(frame) {
+  const [header, data] = [JSON.parse(frame.header), frame.data];
   const bytes = data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength);
   const floats = new Float32Array(bytes);
   const wings = header.wings.map((wing) => ({
