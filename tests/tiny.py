@@ -75,7 +75,7 @@ def torch_weights(model: nn.Module) -> np.ndarray:
 
 
 def keras_weights(model: keras.Model) -> np.ndarray:
-    return np.concatenate([np.array(v, np.float64).ravel() for v in model.trainable_variables])
+    return np.concatenate([v.numpy().astype(np.float64).ravel() for v in model.trainable_variables])
 
 
 def _in_pytorch(training: Training) -> np.ndarray:

@@ -73,7 +73,11 @@ class Update(keras.optimizers.Optimizer):
         return {**super().get_config(), "values": self._values.to_dict()}
 
     def _slot(self, variable: keras.Variable, name: str) -> keras.Variable:
-        start = keras.initializers.Constant(rules.start(self._values, name))
+        number = rules.start(self._values, name)
+
+        def start(shape: Any, dtype: Any = None) -> tf.Tensor:
+            return tf.fill(shape, tf.constant(number, dtype))  # initializers.Constant rounds
+
         if name == "product":
             return self.add_variable((), initializer=start, dtype="float32", name=name)
         return self.add_variable_from_reference(variable, name=name, initializer=start)

@@ -198,7 +198,7 @@ def kept(values: Optimizer) -> tuple[str, ...]:
 
 def start(values: Optimizer, name: str) -> float:
     """What that starts from."""
-    return {"total": values.initial_accumulator, "product": 1.0}.get(name, 0.0)
+    return {"total": rounded(values.initial_accumulator), "product": 1.0}.get(name, 0.0)
 
 
 def _blend(old: torch.Tensor, new: torch.Tensor, beta: float) -> torch.Tensor:
