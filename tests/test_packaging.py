@@ -126,7 +126,9 @@ def test_installed_wheel_finds_its_own_files(installed: Path, tmp_path: Path) ->
     assert in_checkout == "False"
 
 
-def test_lab_from_a_wheel_copies_the_notebooks(installed: Path, tmp_path: Path) -> None:
+def test_lab_from_a_wheel_copies_the_notebooks(
+    wheel: Path, installed: Path, tmp_path: Path
+) -> None:
     shared = Path(sysconfig.get_path("data")) / "share" / "jupyter"  # JupyterLab's own pages
     environment = {
         "JUPYTERLAB_DIR": str(shared / "lab"),
@@ -140,7 +142,8 @@ def test_lab_from_a_wheel_copies_the_notebooks(installed: Path, tmp_path: Path) 
         assert server.notebook == "00-start.ipynb"
         assert server.interrupt() == 0
     copies = {path.name for path in (work / "dlplay-notebooks").glob("*.ipynb")}
-    assert copies == {Path(name).name for name in tracked("notebooks") if name.endswith(".ipynb")}
+    carried = [Path(name) for name in zipfile.ZipFile(wheel).namelist()]
+    assert copies == {path.name for path in carried if path.suffix == ".ipynb"}
 
 
 def test_test_from_a_wheel_asks_for_a_checkout(installed: Path, tmp_path: Path) -> None:
