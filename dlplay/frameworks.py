@@ -7,7 +7,8 @@ loaded later, binds to that LLVM, and the process ends with a segmentation fault
 
 - triton is loaded *before* TensorFlow: done when TensorFlow is imported and PyTorch is there;
 - triton is *kept from loading*: done when TensorFlow came first. What is then missing is
-  ``torch.compile`` for NVIDIA GPUs; importing torch before tensorflow brings it back.
+  ``torch.compile`` for NVIDIA GPUs; importing torch before tensorflow brings it back. Who imports
+  triton by hand at that point gets an ImportError that says so.
 
 **The environment.** TensorFlow reads some variables only while it is imported, so they are set
 just before; a value that the user has set always wins.
@@ -28,7 +29,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
@@ -56,6 +57,17 @@ INSTALL = {"pytorch": "pip install torch torchvision", "keras": "pip install ker
 _TITLE = {"pytorch": "PyTorch", "keras": "Keras"}
 
 
+class _Refused(Loader):
+    """Stands for triton once it would crash: it can be found, as it is installed, not executed."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        raise ImportError(
+            "triton would crash this process, because TensorFlow was imported before it:"
+            " start again and import torch or triton first.",
+            name="triton",
+        )
+
+
 class _ImportGuard(MetaPathFinder):
     """Finds no module itself; it acts just before a framework is found by the others."""
 
@@ -72,6 +84,8 @@ class _ImportGuard(MetaPathFinder):
             os.environ.setdefault("KERAS_BACKEND", ENVIRONMENT["KERAS_BACKEND"])
         elif fullname == "torch" and "tensorflow" in sys.modules:
             _keep_triton_from_loading()
+        elif fullname == "triton" and "tensorflow" in sys.modules:
+            return ModuleSpec(fullname, _Refused())
         return None
 
 
@@ -137,6 +151,22 @@ def title(wing: str) -> str:
     return _TITLE[wing]
 
 
+def missing(wing: str) -> str:
+    """What to say where a framework is not installed: how to get it, and how to do without."""
+    (other,) = set(WINGS) - {wing}
+    return (
+        f"{_TITLE[wing]} is not installed: install it with `{INSTALL[wing]}`, or train"
+        f" {_TITLE[other]} alone, with wings=[{other!r}]."
+    )
+
+
+def keras_backend() -> str:
+    """The backend that Keras runs on, or will run on once it is imported."""
+    if (keras := sys.modules.get("keras")) is not None:
+        return keras.backend.backend()
+    return os.environ.get("KERAS_BACKEND", ENVIRONMENT["KERAS_BACKEND"])
+
+
 def load_wing(wing: str) -> ModuleType:
     """Import ``dlplay.pytorch`` or ``dlplay.keras``, each with its framework.
 
@@ -150,8 +180,10 @@ def load_wing(wing: str) -> ModuleType:
     if wing not in WINGS:
         raise DlplayError(f"There is no wing {wing!r}: choose one of {', '.join(WINGS)}.")
     if not installed(wing):
-        raise MissingFrameworkError(
-            f"{_TITLE[wing]} is not installed: install it with `{INSTALL[wing]}`,"
-            " or use the other framework alone."
+        raise MissingFrameworkError(missing(wing))
+    if wing == "keras" and (backend := keras_backend()) != "tensorflow":
+        raise DlplayError(
+            f"Keras runs on its {backend!r} backend here, but dlplay compiles Keras's steps with"
+            " TensorFlow: start the kernel again with KERAS_BACKEND=tensorflow."
         )
     return importlib.import_module(f"dlplay.{wing}")

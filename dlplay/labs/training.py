@@ -8,6 +8,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from dlplay.errors import DlplayError
+from dlplay.frameworks import WINGS, installed, missing
 from dlplay.labs import cells
 from dlplay.labs.controls import Controls, Knob
 from dlplay.runs import Snapshot, Training
@@ -63,7 +64,8 @@ class TrainingLab(widgets.VBox):
         models: Mapping[str, Any] | None = None,
         data: Any = None,
     ) -> None:
-        self.run = Training(settings, models, data)
+        here = tuple(wing for wing in WINGS if installed(wing))
+        self.run = Training(settings or Run(wings=here or WINGS), models, data)
         self.view = TrainingView()
         knobs = _knobs(own_models=bool(models), own_data=data is not None)
         self._controls = Controls(self.run.settings, sum(knobs, (_RATE,)), self._turn, self._refuse)
@@ -74,6 +76,8 @@ class TrainingLab(widgets.VBox):
         self.run.follow(self.view)
         self.run.follow(_States(self))
         cells.replace(self)
+        if settings is None and not models and len(here) < len(WINGS):
+            self._say(missing(*(set(WINGS) - set(here))))
 
     @property
     def settings(self) -> Run:
