@@ -88,14 +88,15 @@ class _Buffer:
     """Arrays and numbers, one after the other, as float32."""
 
     def __init__(self) -> None:
-        self._parts: list[np.ndarray] = []
+        self._parts: list[np.ndarray | list[float]] = []
         self._size = 0
 
-    def add(self, *parts: np.ndarray) -> int:
+    def add(self, *parts: np.ndarray | list[float]) -> int:
         """Append the parts and say where the first of them begins."""
         at = self._size
-        self._parts.extend(parts)
-        self._size += sum(len(part) for part in parts)
+        for part in parts:
+            self._parts.append(part)
+            self._size += len(part)
         return at
 
     def tobytes(self) -> bytes:
@@ -116,7 +117,7 @@ def _cell(wing: str, layer: str, looks: dict[str, Summary], buffer: _Buffer) -> 
 
 def _put(summary: Summary, buffer: _Buffer) -> list[int]:
     numbers = [summary.low, summary.high, summary.mean, summary.std, summary.zeros]
-    return [buffer.add(np.array(numbers), summary.counts), len(summary.counts)]
+    return [buffer.add(numbers, summary.counts), len(summary.counts)]
 
 
 def _rows(snapshot: Snapshot) -> Iterator[list[tuple[str, str, dict[str, Summary]]]]:

@@ -91,6 +91,17 @@ def has_colour(notebook: "Notebook", colour: str) -> bool:
     return bool(canvas.evaluate(script, colour))
 
 
+def shown_colours(notebook: "Notebook") -> tuple[str, str]:
+    """The colours of text and background, as they come out on the screen."""
+    root = notebook.page.locator(".dlplay-training")
+    css = root.evaluate("root => [getComputedStyle(root).color, getComputedStyle(root).background]")
+    text, ground = ([float(part) for part in re.findall(r"[\d.]+", colour)] for colour in css)
+    opaque = text[3] if len(text) > 3 else 1.0
+    mixed = [opaque * t + (1 - opaque) * g for t, g in zip(text[:3], ground[:3], strict=True)]
+    first, second = ("#" + "".join(f"{round(part):02x}" for part in c) for c in (mixed, ground[:3]))
+    return first, second
+
+
 def wait_for_state(notebook: "Notebook", state: str) -> None:
     notebook.page.wait_for_selector(f".dlplay-training[data-state='{state}']", timeout=20_000)
 
@@ -142,11 +153,9 @@ def test_themes_knobs_and_words(notebook: "Notebook") -> None:
         page.wait_for_timeout(300)
         assert all(has_colour(notebook, colour) for colour in PALETTE[theme][:2]), theme
         assert not any(has_colour(notebook, colour) for colour in PALETTE[other][:2]), theme
-        background = page.locator(".dlplay-training").evaluate(
-            "root => getComputedStyle(root).backgroundColor"
-        )
-        ground = "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", background)[:3])
-        assert min(contrast(colour, ground) for colour in PALETTE[theme]) >= 3, ground
+        text, ground = shown_colours(notebook)
+        assert contrast(text, ground) >= 4.5
+        assert min(contrast(colour, ground) for colour in PALETTE[theme]) >= 3
     light = picture(notebook, 0)
     button = page.get_by_role("button", name="Log loss")
     assert button.get_attribute("aria-pressed") == "false"
