@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 from keras.utils import get_file
+from numpy.typing import NDArray
 
-from dlplay.data.dataset import Bytes
+Bytes = NDArray[np.uint8]
 
 _KERAS = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
 _ZALANDO = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"

@@ -6,9 +6,10 @@ The other wing's twin is ``dlplay/keras/datasets.py``.
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from torchvision import datasets
 
-from dlplay.data.dataset import Bytes
+Bytes = NDArray[np.uint8]
 
 _SETS = {
     "mnist": datasets.MNIST,
