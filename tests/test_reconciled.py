@@ -22,6 +22,8 @@ from dlplay.settings import Optimizer
 
 #: Rounding alone, a few float64 steps: measured at most 1e-15.
 EXACT = 1e-13
+#: The class of the Keras wing's reconciled optimizers.
+UPDATE = type(keras_reconciled.optimizer([keras.Variable(0.0)], Optimizer(), 0.1))
 NAMES = Optimizer.rule("name").options
 
 
@@ -76,7 +78,7 @@ def test_its_config_is_json_and_keeps_the_rate_exact() -> None:
 
 def test_a_schedule_can_be_its_learning_rate() -> None:
     schedule = keras.optimizers.schedules.PiecewiseConstantDecay([1], [0.5, 0.25])
-    made = keras_reconciled.Update(like_torch("sgd", momentum=0.0), schedule)
+    made = UPDATE(like_torch("sgd", momentum=0.0), schedule)
     variable = keras.Variable(np.zeros(1), dtype="float64")
     moved = []
     for _ in range(3):
@@ -87,9 +89,7 @@ def test_a_schedule_can_be_its_learning_rate() -> None:
 
 def test_gradient_accumulation_takes_the_mean() -> None:
     variable = keras.Variable(np.zeros(2), dtype="float64")
-    made = keras_reconciled.Update(
-        like_torch("sgd", momentum=0.0), 1.0, gradient_accumulation_steps=2
-    )
+    made = UPDATE(like_torch("sgd", momentum=0.0), 1.0, gradient_accumulation_steps=2)
     for gradient in ([1.0, 2.0], [3.0, 4.0]):
         made.apply([tf.constant(gradient, tf.float64)], [variable])
     assert variable.numpy().tolist() == [-2.0, -3.0]

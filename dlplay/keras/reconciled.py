@@ -15,7 +15,7 @@ from dlplay.settings import Optimizer
 
 
 @keras.saving.register_keras_serializable("dlplay", "Reconciled")
-class Update(keras.optimizers.Optimizer):
+class _Update(keras.optimizers.Optimizer):
     """Updates variables by a rule of ``dlplay.keras.rules``, as ``torch.optim`` does.
 
     Sparse gradients are made dense first. The learning rate is a float64 variable, or a schedule;
@@ -35,8 +35,9 @@ class Update(keras.optimizers.Optimizer):
     def __init__(self, values: Any, learning_rate: Any, **options: Any) -> None:
         for name in ("weight_decay", "clipnorm", "clipvalue", "global_clipnorm"):
             options.pop(name, None)  # they are in ``values``
-        super().__init__(learning_rate, **options)
-        self._values = Optimizer.from_dict(values) if isinstance(values, dict) else values
+        values = Optimizer.from_dict(values) if isinstance(values, dict) else values
+        super().__init__(learning_rate, **{"name": values.name, **options})
+        self._values = values
         if isinstance(self._learning_rate, keras.Variable):
             self._widen_learning_rate(float(learning_rate))
 
@@ -105,7 +106,7 @@ def optimizer(
 
     Source: https://docs.pytorch.org/docs/stable/optim.html
     """
-    made = Update(values, learning_rate)
+    made = _Update(values, learning_rate)
     if values.decayed == "kernels":
         made.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
     made.build(parameters)

@@ -25,10 +25,8 @@ def make(model: nn.Module, optimizer: Optimizer, learning_rate: float) -> torch.
     Source: https://docs.pytorch.org/docs/stable/optim.html
     """
     parameters = _groups(model, optimizer)
-    if optimizer.like == "keras":
+    if optimizer.like == "keras" or optimizer.name == "lion":
         return reconciled.optimizer(parameters, optimizer, learning_rate)
-    if optimizer.name == "lion":
-        return reconciled.Update(parameters, optimizer, learning_rate, float, "pytorch")
     made = _stock(parameters, optimizer, learning_rate)
     if optimizer.clipping != "none":
         made.register_step_pre_hook(_clipping(optimizer))

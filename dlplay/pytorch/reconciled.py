@@ -14,11 +14,11 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from dlplay.errors import SettingError
 from dlplay.pytorch import rules
 from dlplay.pytorch.clipping import clip
-from dlplay.pytorch.rules import rounded
 from dlplay.settings import Optimizer
+from dlplay.settings.optimizers import rounded
 
 
-class Update(torch.optim.Optimizer):
+class _Update(torch.optim.Optimizer):
     """Updates parameters by a rule of ``dlplay.pytorch.rules``; weight decay is decoupled.
 
     Parameters
@@ -83,6 +83,9 @@ class Update(torch.optim.Optimizer):
 def optimizer(parameters: Any, values: Optimizer, learning_rate: float) -> torch.optim.Optimizer:
     """Make an optimizer that updates as Keras's stock one of that name does.
 
+    Lion, which ``torch.optim`` lacks, takes its numbers unrounded unless ``values.like`` is
+    ``"keras"``.
+
     Parameters
     ----------
     parameters : list of torch.nn.Parameter, or of parameter groups
@@ -96,10 +99,12 @@ def optimizer(parameters: Any, values: Optimizer, learning_rate: float) -> torch
     """
     if values.name == "sgd" and values.dampening:
         raise SettingError("Keras's SGD has no dampening: set Optimizer.dampening to 0.")
+    if values.name == "lion" and values.like != "keras":
+        return _Update(parameters, values, learning_rate, number=float, like="pytorch")
     if values.name == "lion":
         betas = {"beta_1": rounded(values.beta_1), "beta_2": rounded(values.beta_2)}
         values = values.replace(**betas)
-    return Update(parameters, values, learning_rate)
+    return _Update(parameters, values, learning_rate)
 
 
 def batch_norms(model: nn.Module) -> None:

@@ -15,16 +15,12 @@ from collections.abc import Callable
 import torch
 
 from dlplay.settings import Optimizer
+from dlplay.settings.optimizers import rounded
 
 State = dict[str, torch.Tensor]
 Rule = Callable[
     [torch.Tensor, torch.Tensor, State, float, int, Optimizer], tuple[torch.Tensor, State]
 ]
-
-
-def rounded(number: float) -> float:
-    """The nearest float32, as a Python number."""
-    return torch.tensor(number, dtype=torch.float32).item()
 
 
 def sgd(

@@ -1,5 +1,6 @@
 """Settings of the rule that turns gradients into updates."""
 
+import struct
 from dataclasses import dataclass
 
 from dlplay.errors import SettingError
@@ -59,3 +60,8 @@ class Optimizer(Setting):
                 "Optimizer.nesterov and Optimizer.dampening do not go together in PyTorch:"
                 " set one of them to False or 0."
             )
+
+
+def rounded(number: float) -> float:
+    """The nearest float32: what stock Keras makes of a number that it casts."""
+    return struct.unpack("f", struct.pack("f", number))[0]
