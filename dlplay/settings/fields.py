@@ -6,12 +6,22 @@ A lab reads the same metadata to choose a widget, so a knob can only offer what 
 import dataclasses
 import json
 import math
-from collections.abc import Iterable
+import sys
+from collections.abc import Collection
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
 from dlplay.errors import SettingError
+
+
+def told(value: Any) -> str:
+    """A value as a message shows it: on one line, not too long, whatever its repr does."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a repr may fail in any way; whole numbers of 5,000 digits have none
+        text = f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +39,7 @@ class Choice(Rule):
     def clean(self, where: str, value: Any) -> str:
         if not isinstance(value, str) or value not in self.options:
             raise SettingError(
-                f"{where} is {value!r}, but must be one of: {', '.join(self.options)}."
+                f"{where} is {told(value)}, but must be one of: {', '.join(self.options)}."
             )
         return value
 
@@ -39,11 +49,12 @@ class Choices(Rule):
     options: tuple[str, ...]
 
     def clean(self, where: str, value: Any) -> tuple[str, ...]:
-        listed = isinstance(value, Iterable) and not isinstance(value, str)
+        listed = isinstance(value, Collection) and not isinstance(value, str)
         given = list(value) if listed else []
-        if not given or any(item not in self.options for item in given):
+        if not given or any(not isinstance(i, str) or i not in self.options for i in given):
             raise SettingError(
-                f"{where} is {value!r}, but must list one or more of: {', '.join(self.options)}."
+                f"{where} is {told(value)}, but must list one or more of:"
+                f" {', '.join(self.options)}."
             )
         return tuple(option for option in self.options if option in given)
 
@@ -59,26 +70,32 @@ class Number(Rule):
     def clean(self, where: str, value: Any) -> int | float:
         kind: Any = Integral if self.whole else Real
         if isinstance(value, bool) or not isinstance(value, kind) or not self._holds(value):
-            raise SettingError(f"{where} is {value!r}, but must be {self}.")
+            raise SettingError(f"{where} is {told(value)}, but must be {self}.")
         return int(value) if self.whole else float(value)
 
     def _holds(self, value: Any) -> bool:
         low = value > self.low if self.above else value >= self.low
         high = value < self.high if self.below else value <= self.high
-        return math.isfinite(value) and low and high
+        # Not math.isfinite: a whole number may be too large to become a float.
+        return bool(low and high and abs(value) <= sys.float_info.max)
 
     def __str__(self) -> str:
-        low = f"{'above' if self.above else 'at least'} {self.low:g}"
-        high = f" and {'below' if self.below else 'at most'} {self.high:g}"
+        low = f"{'above' if self.above else 'at least'} {_plain(self.low)}"
+        high = f" and {'below' if self.below else 'at most'} {_plain(self.high)}"
         bounds = low + (high if math.isfinite(self.high) else "")
         return f"a {'whole ' if self.whole else ''}number {bounds}"
+
+
+def _plain(bound: float) -> str:
+    """A bound as a person writes it: 4294967295, not 4.29497e+09."""
+    return str(int(bound)) if math.isfinite(bound) and bound == int(bound) else f"{bound:g}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Flag(Rule):
     def clean(self, where: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise SettingError(f"{where} is {value!r}, but must be True or False.")
+            raise SettingError(f"{where} is {told(value)}, but must be True or False.")
         return value
 
 
@@ -89,7 +106,7 @@ class Part(Rule):
     def clean(self, where: str, value: Any) -> Any:
         if not isinstance(value, self.kind):
             name = self.kind.__name__
-            raise SettingError(f"{where} is {value!r}, but must be a settings.{name}(...).")
+            raise SettingError(f"{where} is {told(value)}, but must be a settings.{name}(...).")
         return value
 
 
@@ -112,8 +129,8 @@ def number(default: float, low: float = 0.0, high: float = math.inf, **bounds: b
     return _field(Number(low, high, **bounds), default)
 
 
-def whole(default: int, low: int = 0, high: float = math.inf) -> Any:
-    """A whole number from ``low`` to ``high``."""
+def whole(default: int, low: int = 0, high: float = 2**53) -> Any:
+    """A whole number from ``low`` to ``high``; JSON and browsers are exact up to 2**53."""
     return _field(Number(low, high, whole=True), default)
 
 
@@ -142,8 +159,19 @@ class Setting:
         return cls.__dataclass_fields__[name].metadata["rule"]  # type: ignore[attr-defined]
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed; raises SettingError where the change is not valid."""
-        return type(self).from_dict({**_fields_of(self), **changes})
+        """A copy with some fields changed; raises SettingError where the change is not valid.
+
+        A dict changes some fields of a part: ``run.replace(network={"width": 8})``.
+        """
+        return self._changed(changes)
+
+    def _changed(self, changes: dict[str, Any]) -> Self:
+        fields = _fields_of(self)
+        for name, value in changes.items():
+            part = fields.get(name)
+            nested = isinstance(part, Setting) and isinstance(value, dict)
+            fields[name] = part._changed(value) if nested else value  # type: ignore[union-attr]
+        return type(self).from_dict(fields)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, numbers and strings."""
@@ -154,11 +182,11 @@ class Setting:
         """The inverse of ``to_dict``; a field left out takes its default."""
         known = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
         if not isinstance(values, dict):
-            raise SettingError(f"{cls.__name__} is made from a dict, not from {values!r}.")
+            raise SettingError(f"{cls.__name__} is made from a dict, not from {told(values)}.")
         for name in values:
             if name not in known:
                 raise SettingError(
-                    f"{cls.__name__} has no setting {name!r}: it has {', '.join(known)}."
+                    f"{cls.__name__} has no setting {told(name)}: it has {', '.join(known)}."
                 )
         made = {}
         for name, value in values.items():
@@ -176,13 +204,18 @@ class Setting:
         """Read what ``to_json`` wrote; raises SettingError for anything else."""
         try:
             values = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise SettingError(f"This is not the JSON of a {cls.__name__}: {error}.") from error
         return cls.from_dict(values)
 
     def save(self, path: str | Path) -> None:
-        """Write the settings to a JSON file."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        """Write the settings to a JSON file; raises SettingError where it cannot be written."""
+        try:
+            Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        except OSError as error:
+            raise SettingError(
+                f"The settings cannot be saved in {str(path)!r}: {error.strerror or error}."
+            ) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -190,7 +223,8 @@ class Setting:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingError(f"The settings in {str(path)!r} cannot be read: {error}.") from error
+            why = getattr(error, "strerror", None) or error
+            raise SettingError(f"The settings in {str(path)!r} cannot be read: {why}.") from error
         return cls.from_json(text)
 
 
