@@ -277,9 +277,9 @@ SCHEDULES = st.builds(
 
 
 @given(SCHEDULES, st.integers(1, 5000), st.data())
-@example(Schedule("cosine", warmup=0.5), 1, None)
+@example(Schedule("linear", final=5e-324), 2, None)
 def test_a_factor_is_a_share(schedule: Schedule, steps: int, data: Any) -> None:
-    step = data.draw(st.integers(0, steps)) if data else 0
+    step = data.draw(st.integers(0, steps)) if data else steps
     assert 0 < schedule.factor(step, steps) <= 1
 
 
@@ -288,7 +288,7 @@ def test_warm_up_rises_and_the_rest_falls(schedule: Schedule, steps: int) -> Non
     factors = np.array([schedule.factor(step, steps) for step in range(steps)])
     warm = round(schedule.warmup * steps)
     assert (np.diff(factors[:warm]) > 0).all()
-    assert (np.diff(factors[warm:]) <= 0).all()
+    assert (np.diff(factors[warm:]) <= 1e-15).all()
     if steps - warm >= 1 and warm:
         assert factors[warm - 1] == factors[warm] == 1
 

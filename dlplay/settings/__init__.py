@@ -96,7 +96,7 @@ class Schedule(Setting):
             case "cosine":
                 return self.final + (1 - self.final) * (1 + math.cos(math.pi * share)) / 2
             case "linear":
-                return 1 + (self.final - 1) * share
+                return 1 - share + self.final * share
         return 1.0
 
 

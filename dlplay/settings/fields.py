@@ -6,7 +6,6 @@ A lab reads the same metadata to choose a widget, so a knob can only offer what 
 import dataclasses
 import json
 import math
-import sys
 from collections.abc import Collection
 from numbers import Integral, Real
 from pathlib import Path
@@ -76,8 +75,10 @@ class Number(Rule):
     def _holds(self, value: Any) -> bool:
         low = value > self.low if self.above else value >= self.low
         high = value < self.high if self.below else value <= self.high
-        # Not math.isfinite: a whole number may be too large to become a float.
-        return bool(low and high and abs(value) <= sys.float_info.max)
+        try:
+            return bool(low and high and math.isfinite(value))
+        except OverflowError:  # a whole number that is too large to become a float
+            return False
 
     def __str__(self) -> str:
         low = f"{'above' if self.above else 'at least'} {_plain(self.low)}"
