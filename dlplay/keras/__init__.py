@@ -28,8 +28,13 @@ from dlplay.keras import (
     probes,
     reconciled,
     rules,
+    schedules,
     seeds,
     steps,
+    structure,
+    tracing,
+    trajectories,
+    variables,
 )
 
 __all__ = [
@@ -45,6 +50,11 @@ __all__ = [
     "probes",
     "reconciled",
     "rules",
+    "schedules",
     "seeds",
     "steps",
+    "structure",
+    "tracing",
+    "trajectories",
+    "variables",
 ]

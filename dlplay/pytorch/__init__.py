@@ -17,8 +17,13 @@ from dlplay.pytorch import (
     probes,
     reconciled,
     rules,
+    schedules,
     seeds,
     steps,
+    structure,
+    tracing,
+    trajectories,
+    variables,
 )
 
 __all__ = [
@@ -34,6 +39,11 @@ __all__ = [
     "probes",
     "reconciled",
     "rules",
+    "schedules",
     "seeds",
     "steps",
+    "structure",
+    "tracing",
+    "trajectories",
+    "variables",
 ]
