@@ -82,7 +82,8 @@ def table(report: Report) -> str:
         line = f"{row.name:{width}}  {_figure(row.value):>10} {row.unit:8}  {row.note}"
         lines.append(line.rstrip())
     goals = [str(goal) for goal in report.goals if goal is not report.decisive]
-    return "\n".join([*lines, "", *report.notes, "", *goals, str(report.decisive)])
+    notes = ["", *report.notes] if report.notes else []
+    return "\n".join([*lines, *notes, "", *goals, str(report.decisive)])
 
 
 def as_json(report: Report) -> str:
