@@ -4,14 +4,15 @@ import keras
 import tensorflow as tf
 
 from dlplay.errors import ModelError
-from dlplay.keras.structure import calls_through, leaves
+from dlplay.keras.hooks import calls_through as calls_through
+from dlplay.keras.structure import leaves
 from dlplay.keras.tracing import follow
 from dlplay.keras.variables import assign
 from dlplay.records import Layer
 from dlplay.settings import Precision
 from dlplay.traces import Visit, first_visits, fitting
 
-__all__ = ["calls_through", "home", "infer", "leaves", "read", "write"]
+__all__ = ["home", "infer", "leaves", "read", "write"]
 
 
 def read(model: keras.Model, example: tf.Tensor) -> list[Layer]:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from dlplay.errors import ModelError
 from dlplay.keras.arrays import to_tensor
+from dlplay.keras.hooks import calls_through
 from dlplay.settings import Precision
 
 #: Layers in which training mode means randomness, and nothing else.
@@ -49,28 +50,6 @@ def _known_parents(layer: keras.Layer) -> list[Any]:
         for parent in type(layer).__mro__[1:]
         if parent.__module__.startswith("keras.") and hasattr(parent, "call")
     ]
-
-
-@contextmanager
-def calls_through(layer: Any, call: Callable[..., Any], name: str = "call") -> Iterator[None]:
-    """Let ``call(original, *args, **kwargs)`` stand in for a layer's ``call`` in this context.
-
-    ``name`` may be another callable attribute, such as ``"activation"``.
-    """
-    original = getattr(layer, name)
-    held = name in vars(layer)
-
-    def stand_in(*args: Any, **kwargs: Any) -> Any:
-        return call(original, *args, **kwargs)
-
-    object.__setattr__(layer, name, stand_in)
-    try:
-        yield
-    finally:
-        if held:
-            object.__setattr__(layer, name, original)
-        else:
-            object.__delattr__(layer, name)
 
 
 def unbuilt(model: keras.Layer) -> bool:

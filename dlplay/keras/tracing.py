@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from dlplay.errors import ModelError
 from dlplay.keras import kinds, stateless
-from dlplay.keras.structure import calls_through, leaves, mode
+from dlplay.keras.hooks import calls_through
+from dlplay.keras.structure import leaves, mode
 from dlplay.keras.variables import gradient, parameters, values
 from dlplay.traces import Call, Part, Trace, Visit, flat_order
 

@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from dlplay.errors import ModelError
 from dlplay.pytorch import kinds, stateless
+from dlplay.pytorch.hooks import calls_seen
 from dlplay.pytorch.structure import leaves, mode
 from dlplay.pytorch.variables import gradient, parameters, values
 from dlplay.traces import Call, Part, Trace, Visit, flat_order
@@ -106,19 +107,11 @@ def _statistics(model: nn.Module) -> Iterator[None]:
 def _hooks(model: nn.Module, follower: "_Follower") -> Iterator[None]:
     """Tell the follower where the pass is; all hooks come off, also after an exception."""
     single = leaves(model)
-    handles: list[Any] = []
-    for name, module in model.named_modules():
-        if name in single:
-            pre, post = follower.hooks(name)
-        else:
-            pre, post = follower.path_hooks(name)
-        handles.append(module.register_forward_pre_hook(pre, with_kwargs=True))
-        handles.append(module.register_forward_hook(post, with_kwargs=True))
-    try:
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            hooks = follower.hooks(name) if name in single else follower.path_hooks(name)
+            stack.enter_context(calls_seen(module, *hooks))
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _describe(name: str, module: nn.Module, call: Call) -> tuple[Part, ...]:
