@@ -3,7 +3,7 @@
 import keras
 from keras import initializers
 
-from dlplay.keras.layers import leaves
+from dlplay.keras.structure import leaves
 from dlplay.settings import Initializer
 
 

@@ -7,8 +7,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from dlplay.keras.layers import calls_through, leaves
+from dlplay.keras.structure import calls_through, leaves
 from dlplay.records import BINS, POSITIONS
+
+_TINY = tf.float32.as_numpy_dtype(1.2e-38)  # about the smallest float32 of full precision
 
 
 class Probe:
@@ -42,24 +44,28 @@ class Probe:
         The columns are low, high, mean, standard deviation and share of zeros, then the share of
         the finite sample in each bin.
         """
+        if not self._samples:
+            return tf.zeros([0, 5 + BINS])
         samples = tf.stack([self._samples[key] for key in self.keys()])
         finite = tf.math.is_finite(samples)
         weight = tf.cast(finite, samples.dtype)
         count = tf.maximum(tf.reduce_sum(weight, 1), 1.0)
-        clean = tf.where(finite, samples, 0.0)
         low = _zero_if_infinite(tf.reduce_min(tf.where(finite, samples, samples.dtype.max), 1))
         high = _zero_if_infinite(tf.reduce_max(tf.where(finite, samples, samples.dtype.min), 1))
-        mean = tf.reduce_sum(clean, 1) / count
-        spread = tf.where(finite, clean - mean[:, None], 0.0)
+        # In units of the largest value, so that no sum, square or difference overflows.
+        unit = tf.maximum(tf.maximum(tf.abs(low), tf.abs(high)), _TINY)
+        parts = tf.where(finite, samples, 0.0) / unit[:, None]
+        mean = tf.reduce_sum(parts, 1) / count
+        spread = tf.where(finite, parts - mean[:, None], 0.0)
         std = tf.sqrt(tf.reduce_sum(tf.square(spread), 1) / count)
         zeros = tf.reduce_mean(tf.cast(samples == 0, samples.dtype), 1)
-        scale = BINS / tf.maximum(high - low, 1e-37)
-        bins = tf.clip_by_value((clean - low[:, None]) * scale[:, None], 0.0, BINS - 1.0)
+        scale = BINS / tf.maximum(high / unit - low / unit, 1e-30)  # of a constant
+        bins = tf.clip_by_value((parts - (low / unit)[:, None]) * scale[:, None], 0.0, BINS - 1.0)
         rows = tf.range(len(self.keys()))[:, None] * BINS
         counts = tf.math.unsorted_segment_sum(
             weight, tf.cast(bins, tf.int32) + rows, len(self.keys()) * BINS
         )
-        moments = tf.stack([low, high, mean, std, zeros], axis=1)
+        moments = tf.stack([low, high, mean * unit, std * unit, zeros], axis=1)
         shares = tf.reshape(counts, [-1, BINS]) / count[:, None]
         return tf.concat([moments, shares], axis=1)
 

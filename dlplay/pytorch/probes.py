@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from dlplay.pytorch.layers import leaves
+from dlplay.pytorch.structure import leaves
 from dlplay.records import BINS, POSITIONS
 
 _POSITIONS = torch.from_numpy(POSITIONS)
@@ -56,19 +56,25 @@ class Probe:
         The columns are low, high, mean, standard deviation and share of zeros, then the share of
         the finite sample in each bin.
         """
+        if not self._samples:
+            return torch.empty(0, 5 + BINS)
         samples = torch.stack([self._samples[key] for key in self.keys()])
         finite = samples.isfinite()
         count = finite.sum(1).clamp(min=1)
-        clean = samples.where(finite, 0.0)
         low = samples.where(finite, torch.inf).amin(1).nan_to_num(posinf=0.0)
         high = samples.where(finite, -torch.inf).amax(1).nan_to_num(neginf=0.0)
-        mean = clean.sum(1) / count
-        std = ((clean - mean[:, None]).where(finite, 0.0).square().sum(1) / count).sqrt()
+        # In units of the largest value, so that no sum, square or difference overflows.
+        tiny = torch.finfo(samples.dtype).tiny
+        unit = torch.maximum(low.abs(), high.abs()).clamp(min=tiny)
+        parts = samples.where(finite, 0.0) / unit[:, None]
+        mean = parts.sum(1) / count
+        spread = (parts - mean[:, None]).where(finite, 0.0)
+        std = (spread.square().sum(1) / count).sqrt()
         zeros = (samples == 0).float().mean(1)
-        scale = BINS / (high - low).clamp(min=torch.finfo(samples.dtype).tiny)
-        bins = ((clean - low[:, None]) * scale[:, None]).clamp(0, BINS - 1).long()
+        scale = BINS / (high / unit - low / unit).clamp(min=1e-30)  # of a constant
+        bins = ((parts - (low / unit)[:, None]) * scale[:, None]).clamp(0, BINS - 1).long()
         counts = samples.new_zeros(len(samples), BINS).scatter_add_(1, bins, finite.float())
-        moments = torch.stack([low, high, mean, std, zeros], dim=1)
+        moments = torch.stack([low, high, mean * unit, std * unit, zeros], dim=1)
         return torch.cat([moments, counts / count[:, None]], dim=1)
 
 
@@ -83,6 +89,8 @@ def watch(model: nn.Module) -> Iterator[Probe]:
     newest: list[Any] = ["", None]
 
     def hook(module: nn.Module, inputs: tuple[Any, ...], output: Any, name: str) -> None:
+        if isinstance(output, tuple) and output:
+            output = output[0]  # of a recurrent layer the sequence, of attention what it attends to
         if not isinstance(output, torch.Tensor):
             return
         if isinstance(module, _ACTIVATIONS) and inputs and inputs[0] is newest[1]:
