@@ -1,4 +1,4 @@
-"""What a process has in memory, and how much of it are CUDA's libraries."""
+"""What a process has in memory, and how much of it comes with a CUDA build of PyTorch only."""
 
 import re
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ import psutil
 
 _INTERVAL = 0.1  # seconds between looks
 _MAPPING = re.compile(r"^[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ +(/.+)$")
-_CUDA = re.compile(
-    r"/nvidia/|/lib(torch_cuda|c10_cuda|cuda|cudart|cublas|cudnn|cufft|cupti|curand|cusolver"
+_CUDA = re.compile(  # triton is no part of a CPU build either
+    r"/nvidia/|/triton/|/cuda/|/lib(torch_cuda|c10_cuda|cuda|cudart|cublas|cudnn|cufft|cupti|curand|cusolver"
     r"|cusparse|nccl|nvrtc|nvJitLink|nvshmem|nvToolsExt)[^/]*\.so"
 )
 
@@ -77,7 +77,7 @@ def _high_water_mark(process_id: int) -> int:
 
 
 def cuda_pages(process_id: int) -> int:
-    """Bytes of CUDA's libraries that are resident in a process; 0 where this cannot be told."""
+    """Bytes of such libraries that are resident in a process; 0 where this cannot be told."""
     try:
         lines = Path(f"/proc/{process_id}/smaps").read_text().splitlines()
     except OSError:

@@ -5,12 +5,13 @@
 Each notebook is run from top to bottom in a kernel of its own. Its peak is the most that the
 kernel had resident at any time, by Linux's own count, or, where that is more or not to be had, the
 most that it had together with its child processes when looked at, ten times a second. ``--quick``
-runs the first notebook only.
+takes the first import and the first notebook only.
 
 The goal is for CPU builds, as Binder and JupyterHub install them. What a CUDA build of PyTorch
-adds is told, on Linux, by the resident pages of NVIDIA's libraries and of PyTorch's own for CUDA
-at the end (/proc/PID/smaps): they belong to files that a CPU build does not have. The goal judges
-the peak without them. What those libraries allocate for themselves stays in the judged figure.
+adds is told, on Linux, by the resident pages of NVIDIA's libraries, of triton and of PyTorch's own
+libraries for CUDA at the end (/proc/PID/smaps): they belong to files that a CPU build does not
+have. The goal judges the peak without them. What those libraries allocate for themselves stays in
+the judged figure.
 
 Goal (``--check``): at most 1.5 GB (1 GB is 10^9 bytes) for every notebook.
 """
@@ -26,14 +27,14 @@ from benchmarks._resident import Memory, watched
 
 LIMIT, GB = 1.5, 1e9
 IMPORTS = ("import torch", "import keras", "import dlplay, torch, keras")
-NOTES = ("The figure is without the pages of CUDA's libraries; the remark says what they add.",)
+NOTES = ("The figure is without the pages of libraries that only PyTorch's CUDA build has.",)
 
 
 def measure(quick: bool) -> Report:
     """Run the notebooks one after the other."""
-    rows = [row(code, of_code(code)) for code in IMPORTS]
-    chosen = notebooks()[: 1 if quick else None]
-    needs = {path.stem: of_notebook(path) for path in chosen}
+    most = 1 if quick else None
+    rows = [row(code, of_code(code)) for code in IMPORTS[:most]]
+    needs = {path.stem: of_notebook(path) for path in notebooks()[:most]}
     rows += [row(name, memory) for name, memory in needs.items()]
     goals = [
         Goal(f"peak of {name}", memory.without_cuda / GB, LIMIT, "GB")
@@ -45,7 +46,7 @@ def measure(quick: bool) -> Report:
 def row(name: str, memory: Memory) -> Row:
     """One line of the table."""
     whole, cuda = memory.peak / GB, memory.cuda / GB
-    note = f"{whole:.3f} GB in all, {cuda:.3f} GB of them CUDA's libraries"
+    note = f"{whole:.3f} GB in all, {cuda:.3f} GB of them the CUDA build's"
     return Row(name, memory.without_cuda / GB, "GB", note)
 
 
