@@ -1,12 +1,12 @@
 """What a learner can turn, as frozen, validated dataclasses; no framework is imported here."""
 
-import math
 from dataclasses import dataclass
 
 from dlplay.errors import SettingError
 from dlplay.frameworks import WINGS
 from dlplay.settings.fields import Setting, choice, choices, number, part, whole
 from dlplay.settings.optimizers import Optimizer
+from dlplay.settings.schedules import Schedule
 
 #: Data sets that ``dlplay.load`` knows: the first three need no network.
 DATASETS = ("digits", "spirals", "moons", "mnist", "fashion-mnist", "cifar10")
@@ -66,38 +66,6 @@ class Initializer(Setting):
         "zeros",
     )
     gain: float = number(1.0, above=True, high=100.0)
-
-
-@dataclass(frozen=True)
-class Schedule(Setting):
-    """How the learning rate moves: a factor on ``Run.learning_rate`` for each step.
-
-    ``warmup`` is the share of all steps in which the factor first rises linearly to 1.
-    ``"step"`` halves the rate at one third and at two thirds of what is left, ``"exponential"``
-    falls to ``final`` by equal factors, ``"cosine"`` by half a cosine (Loshchilov and Hutter
-    2017), ``"linear"`` by equal amounts.
-    """
-
-    name: str = choice("constant", "step", "exponential", "cosine", "linear")
-    warmup: float = number(0.0, high=1.0, below=True)
-    final: float = number(0.01, above=True, high=1.0)
-
-    def factor(self, step: int, steps: int) -> float:
-        """The factor at a step, from 0, of a run of ``steps`` steps."""
-        warm = round(self.warmup * steps)
-        if step < warm:
-            return (step + 1) / warm
-        share = min((step - warm) / max(steps - warm - 1, 1), 1.0)
-        match self.name:
-            case "step":
-                return 0.5 ** min(int(3 * share), 2)
-            case "exponential":
-                return self.final**share
-            case "cosine":
-                return self.final + (1 - self.final) * (1 + math.cos(math.pi * share)) / 2
-            case "linear":
-                return 1 - share + self.final * share
-        return 1.0
 
 
 @dataclass(frozen=True)
