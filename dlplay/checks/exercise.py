@@ -12,6 +12,10 @@ _ROOMS = ("start", "models_and_twins")
 _all: dict[str, "Exercise"] = {}
 
 
+class Unanswered(Exception):
+    """Raised by a check: what was to be filled in still stands there as ``...``."""
+
+
 class Wrong(Exception):
     """Raised by a check: the answer is not right, and the message says what is wrong with it."""
 
@@ -95,10 +99,12 @@ def check(name: str, answer: Any) -> Result:
     if name not in known:
         raise DlplayError(f"There is no exercise {name!r}: choose one of {', '.join(known)}.")
     task = known[name]
-    if answer is ...:
-        return Result(None, "put your answer in place of the three dots, and run the cell again.")
     try:
+        if answer is ...:
+            raise Unanswered
         return Result(True, task.test(answer))
+    except Unanswered:
+        return Result(None, "put your answer in place of the three dots, and run the cell again.")
     except Wrong as wrong:
         message = str(wrong)
     except Exception as error:  # the answer is the reader's own code, and may raise anything

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dlplay.checks.exercise import Wrong, exercise
+from dlplay.checks.exercise import Unanswered, Wrong, exercise
 
 
 def _array(answer: Callable[..., Any], *arguments: Any) -> np.ndarray:
@@ -13,8 +13,10 @@ def _array(answer: Callable[..., Any], *arguments: Any) -> np.ndarray:
     if not callable(answer):
         raise Wrong(f"a function is wanted, and this is a {type(answer).__name__}.")
     returned = answer(*arguments)
-    if returned is None or returned is ...:
-        raise Wrong("the function returns nothing yet.")
+    if returned is ...:
+        raise Unanswered
+    if returned is None:
+        raise Wrong("the function returns nothing: it needs a return.")
     return np.asarray(returned)
 
 
