@@ -1,16 +1,25 @@
 """Compares what two models did in one pass each, pair by pair."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from dlplay.traces import Visit
 from dlplay.twins.alignment import Pair
 from dlplay.twins.comparison import LayerDifference, Parting
-from dlplay.twins.explanations import Explanation, explain_output
+from dlplay.twins.explanations import explain_output
 from dlplay.twins.graph import SILENT
-from dlplay.twins.measures import NOWHERE, Gap, gap, inputs, output_gradients, outputs
+from dlplay.twins.measures import (
+    NOWHERE,
+    Gap,
+    gap,
+    gradient_scale,
+    inputs,
+    output_gradients,
+    outputs,
+)
 from dlplay.twins.onesided import explain_one_sided
+from dlplay.twins.rounding import Tolerances
 
 #: A gradient this small beside its layer's largest is rounding: measured at most 3e-7 (float32)
 #: for a convolution's bias before batch normalization.
@@ -47,35 +56,31 @@ def _arrays(one: dict[str, np.ndarray], two: dict[str, np.ndarray]) -> dict[str,
 
 
 def _gradients(torch: Visit, keras: Visit) -> dict[str, Gap]:
-    scale = _largest(keras.gradients.values())
+    scale = gradient_scale(keras)
     both = [key for key in torch.gradients if key in keras.gradients]
     return {key: gap(torch.gradients[key], keras.gradients[key], scale) for key in both}
 
 
-def _largest(arrays: Iterable[np.ndarray]) -> float:
-    return max((float(np.abs(array).max(initial=0.0)) for array in arrays), default=0.0)
-
-
 def rounding_only(visit: Visit) -> list[str]:
     """The arrays whose gradient is zero in theory: their updates are not compared."""
-    scale = _largest(visit.gradients.values())
-    return [key for key, array in visit.gradients.items() if _largest([array]) <= ROUNDING * scale]
+    least = ROUNDING * gradient_scale(visit)
+    return [key for key, g in visit.gradients.items() if np.abs(g).max(initial=0.0) <= least]
 
 
 def first_output(
-    pairs: Sequence[Pair], rows: Sequence[LayerDifference], training: bool, tolerance: float
+    pairs: Sequence[Pair], rows: Sequence[LayerDifference], training: bool, allowed: Tolerances
 ) -> Parting | None:
     """The first layer, in order of execution, whose output parts."""
     for place, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
         if pair.torch is None or pair.keras is None:
-            parting = _one_sided(pairs, place, row, tolerance)
+            parting = _one_sided(pairs, place, row, allowed.base)
             if parting is not None:
                 return parting
-        elif row.output is not None and row.output.relative > tolerance:
+        elif row.output is not None and allowed.exceeded(place, "output", row.output):
             before = _gap(inputs(pair.torch, pair.keras))
-            if before is not None and before.relative > tolerance:
+            if before is not None and allowed.exceeded(place, "output", before):
                 return Parting("output", row, before, between=True)
-            found = explain_output(pair, training, tolerance)
+            found = explain_output(pair, training, allowed.base)
             return Parting("output", row, row.output, False, found)
     return None
 
@@ -99,34 +104,32 @@ def _one_sided(
 
 
 def first_gradient(
-    rows: Sequence[LayerDifference], tolerance: float
+    rows: Sequence[LayerDifference], allowed: Tolerances
 ) -> tuple[LayerDifference, Gap] | None:
-    """The first layer, from the loss backwards, whose gradients part."""
-    for row in reversed(rows):
-        found = row.largest("gradient")
-        if found is not None and found.relative > tolerance:
-            return row, found
+    """The first layer, from the loss backwards, whose gradients part.
+
+    A gradient by an output that no weight's gradient shows is passed over: where a maximum is
+    reached twice, the frameworks may send it either way.
+    """
+    places = range(len(rows))
+    by_weight = (gap for row in rows for gap in row.weight_gradients.values())
+    if not any(gap.relative > allowed.base for gap in by_weight):
+        return None
+    for place in reversed(places):
+        found = rows[place].largest("gradient")
+        if found is not None and allowed.exceeded(place, "gradient", found):
+            return rows[place], found
     return None
 
 
 def first_update(
-    rows: Sequence[LayerDifference], tolerance: float
+    rows: Sequence[LayerDifference], allowed: Tolerances
 ) -> tuple[LayerDifference, str, int, Gap] | None:
     """The first array, by step and then in order of execution, whose update parts."""
     steps = sorted({step for row in rows for step in row.updates})
     for step in steps:
-        for row in rows:
+        for place, row in enumerate(rows):
             for key, found in row.updates.get(step, {}).items():
-                if found.relative > tolerance:
+                if allowed.exceeded(place, "update", found):
                     return row, key, step, found
     return None
-
-
-__all__ = [
-    "Explanation",
-    "first_gradient",
-    "first_output",
-    "first_update",
-    "layer_difference",
-    "rounding_only",
-]

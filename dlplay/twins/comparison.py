@@ -98,6 +98,8 @@ class Comparison:
     left_out : tuple of str
         Arrays whose gradient is rounding alone (a bias before batch normalization): their
         updates are not compared, since Adam makes whole steps of rounding.
+    rounding : str
+        Where something is beyond the tolerance by rounding alone, how that was found.
     """
 
     layers: tuple[LayerDifference, ...]
@@ -106,6 +108,7 @@ class Comparison:
     dtype: str = "float32"
     first: Parting | None = None
     left_out: tuple[str, ...] = ()
+    rounding: str = ""
 
     @property
     def tolerance(self) -> float:
@@ -133,6 +136,7 @@ class Comparison:
             "layers": [_plain(layer) for layer in self.layers],
             "first": None if self.first is None else _first(self.first),
             "left_out": list(self.left_out),
+            "rounding": self.rounding,
         }
 
     def summary(self) -> str:
@@ -144,6 +148,8 @@ class Comparison:
                 f"The two models agree: outputs differ by {self.output} (relative, {self.dtype};"
                 f" tolerance {self.tolerance:.0e})."
             )
+        if self.rounding:
+            text += f"\n{self.rounding}"
         if self.left_out:
             text += f"\nLeft out, gradient zero in theory: {', '.join(self.left_out)}."
         return text

@@ -45,6 +45,11 @@ def gap(a: np.ndarray, b: np.ndarray, scale: float | None = None) -> Gap:
     return Gap(absolute, absolute / size if size else absolute and float("inf"))
 
 
+def gradient_scale(visit: Visit) -> float:
+    """The largest gradient by any weight of a layer."""
+    return max((float(np.abs(g).max(initial=0.0)) for g in visit.gradients.values()), default=0.0)
+
+
 def in_order(array: np.ndarray, order: np.ndarray | None) -> np.ndarray:
     """Flattened images in (height, width, channel) order."""
     return array if order is None or array.ndim != 2 else array[:, order]

@@ -13,8 +13,8 @@ from dlplay.traces import Trace
 from dlplay.twins import comparing
 from dlplay.twins.alignment import Pair
 from dlplay.twins.comparison import Comparison, LayerDifference, Parting
-from dlplay.twins.measures import TOLERANCE, Gap, as_like, gap, in_order
-from dlplay.twins.rounding import verdict
+from dlplay.twins.measures import Gap, as_like, gap, in_order
+from dlplay.twins.rounding import Tolerances, control
 from dlplay.twins.steps import Updates, explain_gradient, explain_update
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def compare(twins: "Twins", question: Question) -> Comparison:
     rows = [comparing.layer_difference(p, updates.of(p)) for p in pairs]
     dtype = twins.wings["pytorch"].layers.home(twins.models["pytorch"])[0].name
     one, two = traces["pytorch"], traces["keras"]
-    first = _first(twins, question, pairs, rows, TOLERANCE[dtype], updates)
+    first, rounding = _first(twins, question, pairs, rows, updates)
     return Comparison(
         tuple(rows),
         _output(one, two),
@@ -57,6 +57,7 @@ def compare(twins: "Twins", question: Question) -> Comparison:
         dtype,
         first,
         updates.left_out,
+        rounding,
     )
 
 
@@ -103,21 +104,41 @@ def _first(
     question: Question,
     pairs: list[Pair],
     rows: list[LayerDifference],
-    tolerance: float,
     updates: Updates,
-) -> Parting | None:
-    parting = comparing.first_output(pairs, rows, question.training, tolerance)
-    if parting is None and (found := comparing.first_gradient(rows, tolerance)):
-        row, size = found
-        reasons = explain_gradient(pairs[rows.index(row)], tolerance)
-        parting = Parting("gradient", row, size, False, reasons)
-    if parting is None and (update := comparing.first_update(rows, tolerance)):
-        row, key, step, size = update
-        reasons = explain_update(updates, pairs[rows.index(row)], key, step, tolerance)
-        parting = Parting("update", row, size, False, reasons)
+) -> tuple[Parting | None, str]:
+    """Where the models part, and what rounding has to do with it.
+
+    Only where no known difference accounts for a parting is it asked whether rounding does.
+    """
+    plain = Tolerances(updates.tolerance)
+    parting = _parting(question, pairs, rows, updates, plain)
     if parting is None or any(explanation.verified for explanation in parting.explanations):
-        return parting
-    return replace(parting, verdict=verdict(twins, question, parting))
+        return parting, ""
+    found = control(twins, question, pairs, updates)
+    again = _parting(question, pairs, rows, updates, found)
+    own = found.own.get((rows.index((again or parting).layer), (again or parting).stage))
+    words = f"with the last bit of each weight changed, PyTorch parts from itself by {own} there."
+    if again is None:
+        size, place = parting.gap, parting.layer.place
+        return None, f"Rounding alone: {place} differ by {size} at most; {words}"
+    known = any(explanation.verified for explanation in again.explanations)
+    return replace(again, verdict="" if known else f"It is not rounding: {words}"), ""
 
 
-__all__ = ["Comparison", "Gap", "Question", "compare", "follow", "objective"]
+def _parting(
+    question: Question,
+    pairs: list[Pair],
+    rows: list[LayerDifference],
+    updates: Updates,
+    allowed: Tolerances,
+) -> Parting | None:
+    parting = comparing.first_output(pairs, rows, question.training, allowed)
+    if parting is None and (found := comparing.first_gradient(rows, allowed)):
+        row, size = found
+        reasons = explain_gradient(pairs[rows.index(row)], allowed.base)
+        parting = Parting("gradient", row, size, False, reasons)
+    if parting is None and (update := comparing.first_update(rows, allowed)):
+        row, key, step, size = update
+        reasons = explain_update(updates, pairs[rows.index(row)], key, step, allowed.base)
+        parting = Parting("update", row, size, False, reasons)
+    return parting

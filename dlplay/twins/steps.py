@@ -30,6 +30,8 @@ class Updates:
         self._gaps: dict[int, dict[int, dict[str, Gap]]] = {}
         self.weights: dict[int, dict[int, Weights]] = {}
         self.left_out: tuple[str, ...] = ()
+        precision = twins.wings["pytorch"].layers.home(twins.models["pytorch"])[0]
+        self.tolerance = TOLERANCE[precision.name]
 
     def make(self) -> tuple[tuple[float, float], ...]:
         """Make all steps; the losses before each, PyTorch's and Keras's."""
@@ -67,6 +69,29 @@ class Updates:
             for _ in range(step):
                 next(run)
             return room.variables.values(visit.part.slots[key])
+
+    def own(self) -> Iterator[tuple[Pair, Gap]]:
+        """How far PyTorch's weights, as they are now, go from where they went before.
+
+        The largest of each pair after all steps; the caller gives the weights back.
+        """
+        run = self._run("pytorch") if self.question.steps else iter(())
+        found: dict[int, list[Gap]] = {}
+        for step, _ in zip(range(1, self.question.steps + 1), run, strict=False):
+            for pair in self._pairs:
+                found.setdefault(id(pair), []).extend(self._against_before(pair, step))
+        for pair in self._pairs:
+            if found.get(id(pair)):
+                yield pair, max(found[id(pair)], key=lambda gap: gap.relative)
+
+    def _against_before(self, pair: Pair, step: int) -> Iterator[Gap]:
+        assert pair.torch is not None
+        before = self.weights[step][id(pair)]["pytorch"]
+        compared = self._gaps[id(pair)][step]
+        scale = _scale(pair, self.weights[step][id(pair)]["keras"], list(compared))
+        for key in compared:
+            now = self._twins.wings["pytorch"].variables.values(pair.torch.part.slots[key])
+            yield gap(now, before[key], scale)
 
     def _run(self, wing: str, like: str | None = None) -> Iterator[float]:
         from dlplay.twins.session import objective
