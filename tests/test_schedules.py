@@ -12,7 +12,6 @@ import torch
 from keras.optimizers import schedules as keras_own
 from torch.optim import lr_scheduler
 
-from dlplay.errors import SettingError
 from dlplay.frameworks import load_wing
 from dlplay.keras import schedules as keras_schedules
 from dlplay.pytorch import schedules as torch_schedules
@@ -45,7 +44,7 @@ def test_ten_thousand_steps(wing: str, name: str) -> None:
 OTHERS = [
     {"warmup": 0.2},
     {"final": 0.5, "drop": 0.1, "power": 0.5, "cycles": 2, "growth": 3, "start": 0.5, "peak": 0.6},
-    {"milestones": (0.1, 0.2, 0.9), "cycles": 7, "growth": 2, "power": 1.0},
+    {"first_drop": 0.9, "second_drop": 0.2, "cycles": 7, "growth": 2, "power": 1.0},
 ]
 
 
@@ -119,18 +118,6 @@ def test_keras_schedules_are_saved_as_json(name: str) -> None:
     again = keras_own.deserialize(json.loads(json.dumps(keras_own.serialize(made))))
     for step in (0, 4, 5, 20, 49):  # a file keeps plain numbers: Keras then computes in float32
         assert float(again(step)) == pytest.approx(float(made(step)), rel=1e-6)
-
-
-@pytest.mark.parametrize("value", [(), (0.5, 0.5), (0.9, 0.1), (0.0,), (1.0,), "ab", 0.5, ("a",)])
-def test_milestones_are_rising_shares(value: object) -> None:
-    with pytest.raises(SettingError, match="must list rising numbers between 0 and 1"):
-        Schedule("multi-step", milestones=value)
-
-
-def test_milestones_go_to_json_and_back() -> None:
-    schedule = Schedule("multi-step", milestones=[0.25, 0.5])
-    assert schedule.milestones == (0.25, 0.5)
-    assert Schedule.from_json(schedule.to_json()) == schedule
 
 
 # What the two frameworks' own classes do when they are given the same numbers (PARITY).

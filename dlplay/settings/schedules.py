@@ -1,26 +1,9 @@
 """Settings of how the learning rate moves."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
-from dlplay.errors import SettingError
-from dlplay.settings.fields import Rule, Setting, choice, number, whole
-
-
-@dataclass(frozen=True)
-class Shares(Rule):
-    """Rising shares of a whole, each between 0 and 1."""
-
-    def clean(self, where: str, value: Any) -> tuple[float, ...]:
-        shares = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
-        good = all(isinstance(share, int | float) and 0 < share < 1 for share in shares)
-        if not shares or not good or list(shares) != sorted(set(shares)):
-            raise SettingError(
-                f"{where} is {value!r}, but must list rising numbers between 0 and 1."
-            )
-        return tuple(map(float, shares))
+from dlplay.settings.fields import Setting, choice, number, whole
 
 
 @dataclass(frozen=True)
@@ -34,8 +17,8 @@ class Schedule(Setting):
       equal factors, ``"polynomial"`` by ``power``, ``"cosine"`` by half a cosine;
     - ``"cosine-restarts"`` does so ``cycles`` times, each cycle ``growth`` times as long as the one
       before (Loshchilov and Hutter 2017);
-    - ``"step"`` falls by ``drop`` at one third and at two thirds, ``"multi-step"`` at each of
-      ``milestones``;
+    - ``"step"`` falls by ``drop`` at one third and at two thirds, ``"multi-step"`` at the
+      shares ``first_drop`` and ``second_drop``;
     - ``"inverse-sqrt"`` falls with the square root of the step, from the length of the warm-up on
       (Vaswani et al. 2017);
     - ``"triangular"`` rises from ``final`` to 1 and falls back, ``cycles`` times (Smith 2017);
@@ -59,7 +42,8 @@ class Schedule(Setting):
     warmup: float = number(0.0, high=1.0, below=True)
     final: float = number(0.01, above=True, high=1.0)
     drop: float = number(0.5, above=True, high=1.0)
-    milestones: tuple[float, ...] = field(default=(0.5, 0.75), metadata={"rule": Shares()})
+    first_drop: float = number(0.5, above=True, high=1.0, below=True)
+    second_drop: float = number(0.75, above=True, high=1.0, below=True)
     power: float = number(2.0, above=True, high=10.0)
     cycles: int = whole(3, low=1, high=1000)
     growth: int = whole(1, low=1, high=10)
@@ -103,7 +87,7 @@ class Schedule(Setting):
                 top = self.peak_step(rest)
                 if step <= top:
                     return self._half_cosine(self.start, 1, step / top)
-                return self._half_cosine(1, self.final, (step - top) / (rest - 1 - top))
+                return self._half_cosine(1, self.final, (step - top) / max(rest - 1 - top, 1))
         return 1.0
 
     @staticmethod
@@ -118,7 +102,8 @@ class Schedule(Setting):
         """The steps, of ``rest`` after the warm-up, at which the factor drops."""
         if self.name == "step":
             return tuple(max(-(-third * (rest - 1) // 3), 1) for third in (1, 2))
-        return tuple(max(round(share * rest), 1) for share in self.milestones)
+        shares = sorted((self.first_drop, self.second_drop))
+        return tuple(max(round(share * rest), 1) for share in shares)
 
     def first_cycle(self, rest: int) -> int:
         """The length of the first cosine, so that ``cycles`` of them fill ``rest`` steps."""
