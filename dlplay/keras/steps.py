@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from dlplay.keras import losses, optimizers, probes
+from dlplay.errors import ModelError
+from dlplay.keras import layers, losses, optimizers, probes
 from dlplay.keras.arrays import to_tensor
 from dlplay.keras.devices import resolve
 from dlplay.records import Summary, summaries
@@ -26,13 +27,31 @@ class Stepper:
         Training examples, float, channels last; labels, int. Both are moved to the device once.
     settings : Run
         Optimizer, learning rate, precision and placement are read from it.
+
+    Attributes
+    ----------
+    output_shape : tuple of int or None
+        Of the model's output for the first two examples; None where that is no single tensor.
+
+    Raises
+    ------
+    ModelError
+        For what is no Keras model, one without parameters to train, or one in another
+        floating-point type than the settings say.
     """
 
     def __init__(self, model: keras.Model, x: np.ndarray, y: np.ndarray, settings: Run) -> None:
+        if not isinstance(model, keras.Model):
+            raise ModelError(
+                f"The Keras model must be a keras.Model, and this is a {type(model).__name__}."
+            )
         self._device = resolve(settings.placement)
         self._precision = settings.precision
         self.model = model
         self._x, self._y = self._move(x), self._move(y)
+        self.output_shape = self._try()
+        if not model.trainable_variables:
+            raise ModelError("The Keras model has no parameters to train.")
         self._optimizer = optimizers.make(model, settings.optimizer, settings.learning_rate)
         self._history: list[tf.Tensor] = []
         self._keys: list[tuple[str, str]] = []
@@ -72,6 +91,18 @@ class Stepper:
                 scores = self._logits(self._move(x[start : start + 1000]), labels)
             totals += scores.numpy() * len(labels)
         return float(totals[0] / len(x)), float(totals[1] / len(x))
+
+    def _try(self) -> tuple[int, ...] | None:
+        """Call the model once: it tells what it gives, and one that is not built is built."""
+        with tf.device(self._device):
+            output = layers.infer(self.model, self._x[:2])
+        double = layers.home(self.model)[0].name == "float64"
+        if double != (self._precision.name == "float64") and self.model.weights:
+            raise ModelError(
+                f"The Keras model is in {'float64' if double else 'float32'}, and Run.precision is"
+                f" {self._precision.name}: make them the same."
+            )
+        return tuple(output.shape) if isinstance(output, tf.Tensor) else None
 
     def _step(self, rows: tf.Tensor) -> tf.Tensor:
         x, y = tf.gather(self._x, rows), tf.gather(self._y, rows)

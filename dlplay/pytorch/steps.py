@@ -4,7 +4,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from dlplay.pytorch import losses, optimizers, probes
+from dlplay.errors import ModelError
+from dlplay.pytorch import layers, losses, optimizers, probes
 from dlplay.pytorch.arrays import to_tensor
 from dlplay.pytorch.devices import resolve
 from dlplay.pytorch.precision import scope
@@ -23,13 +24,32 @@ class Stepper:
         Training examples, float, channels last; labels, int. Both are moved to the device once.
     settings : Run
         Optimizer, learning rate, precision and placement are read from it.
+
+    Attributes
+    ----------
+    output_shape : tuple of int or None
+        Of the model's output for the first two examples; None where that is no single tensor.
+
+    Raises
+    ------
+    ModelError
+        For what is no PyTorch model, one without parameters to train, or one in another
+        floating-point type than the settings say.
     """
 
     def __init__(self, model: nn.Module, x: np.ndarray, y: np.ndarray, settings: Run) -> None:
+        if not isinstance(model, nn.Module):
+            raise ModelError(
+                f"The PyTorch model must be a torch.nn.Module, and this is a"
+                f" {type(model).__name__}."
+            )
         self._device = resolve(settings.placement)
         self._precision = settings.precision
         self.model = model.to(self._device)
         self._x, self._y = self._move(x), self._move(y)
+        self.output_shape = self._try()
+        if not any(p.requires_grad for p in model.parameters()):
+            raise ModelError("The PyTorch model has no parameters to train.")
         self._optimizer = optimizers.make(model, settings.optimizer, settings.learning_rate)
         self._history: list[torch.Tensor] = []
         self.model.train()
@@ -76,6 +96,19 @@ class Stepper:
                 totals += np.array([loss.item(), right.item()]) * len(labels)
         self.model.train()
         return float(totals[0] / len(x)), float(totals[1] / len(x))
+
+    def _try(self) -> tuple[int, ...] | None:
+        """Call the model once: it tells what it gives, and a lazy one makes its weights."""
+        double = layers.home(self.model)[0].name == "float64"
+        if double != (self._precision.name == "float64") and any(
+            True for _ in self.model.parameters()
+        ):
+            raise ModelError(
+                f"The PyTorch model is in {'float64' if double else 'float32'}, and"
+                f" Run.precision is {self._precision.name}: make them the same."
+            )
+        output = layers.infer(self.model, self._x[:2])
+        return tuple(output.shape) if isinstance(output, torch.Tensor) else None
 
     def _move(self, array: np.ndarray) -> torch.Tensor:
         return to_tensor(array, self._precision, self._device)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dlplay.data import Dataset, batches, load
-from dlplay.errors import SettingError
-from dlplay.frameworks import load_wing
+from dlplay.errors import ModelError
+from dlplay.frameworks import load_wing, title
 from dlplay.runs.history import History
 from dlplay.runs.snapshot import Snapshot
 from dlplay.settings import Run
@@ -58,6 +58,8 @@ class Session:
             )
             for wing, room in self._rooms.items()
         }
+        if models:
+            self._check_models()
         self._histories = {wing: History(self.steps, settings.epochs) for wing in wings}
         self._rate = math.nan
         self._elapsed = 0.0
@@ -126,6 +128,24 @@ class Session:
             twins(models["pytorch"], models["keras"], example).copy_weights(source=first)
         return models
 
+    def _check_models(self) -> None:
+        """Refuse models of the reader's own that cannot learn these classes.
+
+        Raises
+        ------
+        ModelError
+            It names the framework, what the model gives, and what is wanted.
+        """
+        classes = len(self.data.classes)
+        for wing, stepper in self._steppers.items():
+            shape = stepper.output_shape
+            if shape is None or len(shape) != 2 or shape[1] < classes:
+                gives = "no single tensor" if shape is None else f"an output of shape {shape}"
+                raise ModelError(
+                    f"The {title(wing)} model gives {gives} for two examples, but must give logits,"
+                    f" one for each class: at least (2, {classes})."
+                )
+
     def _order(self) -> Iterator[np.ndarray]:
         for epoch in range(self.settings.epochs):
             yield from batches(
@@ -146,30 +166,3 @@ class Session:
         for wing, stepper in self._steppers.items():
             scores = stepper.evaluate(self.data.x_test, self.data.y_test)
             self._histories[wing].add_test(self.step, *scores)
-
-
-def as_dataset(data: Any) -> Dataset | None:
-    """A Dataset as it is, or one made of ``(x, y)``: every fifth example becomes a test example.
-
-    Raises
-    ------
-    SettingError
-        For anything else.
-    """
-    if data is None or isinstance(data, Dataset):
-        return data
-    try:
-        x, y = (np.asarray(part) for part in data)
-    except (TypeError, ValueError):
-        raise SettingError(
-            "data must be a dlplay.data.Dataset or a pair (x, y) of arrays."
-        ) from None
-    if len(x) != len(y) or len(x) < 5 or y.ndim != 1 or y.dtype.kind not in "iu":
-        raise SettingError(
-            f"data is x {x.shape} and y {y.shape} {y.dtype}, but must be at least five examples and"
-            " one whole number, the class, for each."
-        )
-    test = np.arange(len(x)) % 5 == 4
-    x = x.astype(np.float32) if x.dtype.kind != "f" else x
-    classes = tuple(str(number) for number in range(int(y.max()) + 1))
-    return Dataset("your own", x[~test], y[~test], x[test], y[test], classes)

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from dlplay.errors import DlplayError, RunError
 from dlplay.runs import turns
-from dlplay.runs.session import Session, as_dataset
+from dlplay.runs.own import as_dataset, as_models, as_run
+from dlplay.runs.session import Session
 from dlplay.runs.snapshot import Snapshot
 from dlplay.settings import Run
 
@@ -44,8 +45,8 @@ class Training:
 
     Raises
     ------
-    SettingError
-        Where ``data`` is neither.
+    SettingError, ModelError
+        Where one of them is none of these; the message says what is expected.
     """
 
     def __init__(
@@ -54,8 +55,8 @@ class Training:
         models: Mapping[str, Any] | None = None,
         data: Any = None,
     ) -> None:
-        self._settings = settings or Run()
-        self._models, self._data = models, as_dataset(data)
+        self._settings = as_run(settings)
+        self._models, self._data = as_models(models), as_dataset(data)
         self._views: list[View] = []
         self._lock = threading.RLock()
         self._state = "ready"
@@ -91,6 +92,7 @@ class Training:
 
     @settings.setter
     def settings(self, settings: Run) -> None:
+        settings = as_run(settings)
         with self._lock:
             same = settings.replace(learning_rate=self._settings.learning_rate) == self._settings
             if not same and self._state in _BUSY:
@@ -315,4 +317,4 @@ def train(
         Where a setting is not valid.
     """
     own = None if isinstance(changes.get("data", ""), str) else changes.pop("data")
-    return Training((settings or Run()).replace(**changes), models, own).start()
+    return Training(as_run(settings).replace(**changes), models, own).start()
