@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 if TYPE_CHECKING:
     from dlplay.runs.training import Training
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 _turn = threading.Lock()
 _names = threading.Lock()
 _asking: list["Training"] = []  # who trains or waits, the newest last
+_threads: WeakSet[threading.Thread] = WeakSet()  # all that ever took a turn and are still there
 
 
 @contextmanager
@@ -20,6 +22,7 @@ def taken_by(training: "Training") -> Iterator[None]:
     with _names:
         others = list(_asking)
         _asking.append(training)
+        _threads.add(threading.current_thread())
     try:
         for other in others:
             other.pause("Paused, because another run was started.")
@@ -32,10 +35,14 @@ def taken_by(training: "Training") -> Iterator[None]:
 
 @atexit.register
 def _end_all() -> None:
-    """Let the step under way end before the frameworks are taken down with the process."""
+    """Let every run's thread end before Python does.
+
+    Python ends a thread that is left over at the first moment at which it comes back from native
+    code, and C++ answers that by ending the process with SIGABRT.
+    """
     with _names:
-        asking = list(_asking)
+        asking, threads = list(_asking), list(_threads)
     for training in asking:
         training.stop()
-    if _turn.acquire(timeout=10):
-        _turn.release()
+    for thread in threads:
+        thread.join(timeout=10)
