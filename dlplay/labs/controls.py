@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from dlplay.errors import DlplayError
 from dlplay.settings import Setting
 from dlplay.settings.fields import Choice, Choices, Flag, Number
 
@@ -86,7 +87,7 @@ class Controls:
             return
         try:
             self._change(_set(self._settings, path, value))
-        except ValueError as error:
+        except DlplayError as error:
             self._refuse(error)
             self.show(self._settings)
 

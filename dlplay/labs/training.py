@@ -64,6 +64,7 @@ class TrainingLab(widgets.VBox):
         models: Mapping[str, Any] | None = None,
         data: Any = None,
     ) -> None:
+        super().__init__()  # first: ipywidgets complains about a widget that was never whole
         here = tuple(wing for wing in WINGS if installed(wing))
         self.run = Training(settings or Run(wings=here or WINGS), models, data)
         self.view = TrainingView()
@@ -71,7 +72,7 @@ class TrainingLab(widgets.VBox):
         self._controls = Controls(self.run.settings, sum(knobs, (_RATE,)), self._turn, self._refuse)
         self._buttons = self._make_buttons()
         self._message = widgets.HTML()
-        super().__init__(self._layout(knobs))
+        self.children = self._layout(knobs)
         self.add_class("dlplay-lab")
         self.run.follow(self.view)
         self.run.follow(_States(self))
