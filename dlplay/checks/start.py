@@ -1,6 +1,7 @@
 """The exercises of notebook 00."""
 
 import math
+from numbers import Integral
 from typing import Any
 
 from dlplay.checks.exercise import Wrong, exercise
@@ -18,7 +19,7 @@ from dlplay.settings import Run
 def steps(answer: Any) -> str:
     """How many steps one epoch of the digits takes at a batch size of 64."""
     count = len(load("digits").x_train)
-    if isinstance(answer, bool) or not isinstance(answer, int):
+    if isinstance(answer, bool) or not isinstance(answer, Integral):
         raise Wrong(f"a whole number is wanted, and this is {answer!r}.")
     if answer == count // 64:
         raise Wrong(
