@@ -61,7 +61,8 @@ class Stepper:
     def train(self, rows: np.ndarray) -> None:
         """Make one step on the examples at ``rows``; loss and accuracy go to ``drain``."""
         index = torch.from_numpy(rows).to(self._device)
-        x, y = self._x[index], self._y[index]
+        # index_select, as it takes half the time of x[index], which can do more than pick rows
+        x, y = self._x.index_select(0, index), self._y.index_select(0, index)
         self._optimizer.zero_grad()
         with scope(self._precision, self._device):
             logits = self.model(x)
