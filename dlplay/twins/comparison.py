@@ -24,7 +24,7 @@ class LayerDifference:
         Of each canonical array. A gradient's scale is the largest gradient in its layer, so that
         one that is zero in theory, and rounding in fact, does not count.
     updates : dict of int to dict of str to Gap
-        After so many steps, of each array; the scale is the largest update in its layer.
+        After so many steps, of each array; the scale is the array's largest update so far.
     options : dict of str to tuple
         Options that differ: PyTorch's value and Keras's.
     """

@@ -87,10 +87,9 @@ class Updates:
     def _against_before(self, pair: Pair, step: int) -> Iterator[Gap]:
         assert pair.torch is not None
         before = self.weights[step][id(pair)]["pytorch"]
-        compared = self._gaps[id(pair)][step]
-        scale = _scale(pair, self.weights[step][id(pair)]["keras"], list(compared))
-        for key in compared:
+        for key in self._gaps[id(pair)][step]:
             now = self._twins.wings["pytorch"].variables.values(pair.torch.part.slots[key])
+            scale = _scale(pair, self.weights[step][id(pair)]["keras"], key)
             yield gap(now, before[key], scale)
 
     def _run(self, wing: str, like: str | None = None) -> Iterator[float]:
@@ -112,9 +111,9 @@ class Updates:
         }
         self.weights.setdefault(step, {})[id(pair)] = now
         shared = [k for k in now["pytorch"] if k in now["keras"] and k not in noise]
-        scale = _scale(pair, now["keras"], shared)
         self._gaps.setdefault(id(pair), {})[step] = {
-            key: gap(now["pytorch"][key], now["keras"][key], scale) for key in shared
+            key: gap(now["pytorch"][key], now["keras"][key], _scale(pair, now["keras"], key))
+            for key in shared
         }
 
 
@@ -129,17 +128,16 @@ def _slots(pair: Pair) -> Iterator[tuple[str, Any]]:
         yield wing, visit.part.slots.items()
 
 
-def _scale(pair: Pair, now: dict[str, np.ndarray], keys: list[str]) -> float:
-    """The largest update of a layer, and what rounding of its weights makes of it.
+def _scale(pair: Pair, now: dict[str, np.ndarray], key: str) -> float:
+    """The largest update of an array, and what rounding of its weights makes of it.
 
     A weight moves by steps of its own last bit, so differences as small as that cannot be told:
     the weights' own size counts as epsilon / tolerance of an update.
     """
     assert pair.keras is not None
-    before = pair.keras.arrays
-    moved = max((float(np.abs(now[k] - before[k]).max(initial=0.0)) for k in keys), default=0.0)
-    size = max((float(np.abs(now[k]).max(initial=0.0)) for k in keys), default=0.0)
-    dtype = next(iter(now.values())).dtype
+    moved = float(np.abs(now[key] - pair.keras.arrays[key]).max(initial=0.0))
+    size = float(np.abs(now[key]).max(initial=0.0))
+    dtype = now[key].dtype
     return moved + size * 4 * float(np.finfo(dtype).eps) / TOLERANCE[str(dtype)]
 
 
@@ -181,7 +179,7 @@ def explain_update(
     torch, keras = pair.torch, pair.keras
     assert torch is not None
     assert keras is not None
-    scale = _scale(pair, updates.weights[step][id(pair)]["keras"], [key])
+    scale = _scale(pair, updates.weights[step][id(pair)]["keras"], key)
     ours, theirs = (updates.after(pair, wing, key, step) for wing in WINGS)
     before = gap(ours, theirs, scale)
     if key.startswith("moving"):
