@@ -4,26 +4,17 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Protocol
+from typing import Any
 
-from dlplay.errors import DlplayError, RunError
+from dlplay.errors import RunError
 from dlplay.runs import turns
+from dlplay.runs.audience import Audience, View, sentence
 from dlplay.runs.own import as_dataset, as_models, as_run
 from dlplay.runs.session import Session
 from dlplay.runs.snapshot import Snapshot
 from dlplay.settings import Run
 
 _BUSY = ("preparing", "running")
-
-
-class View(Protocol):
-    """What can follow a run."""
-
-    def due(self) -> bool:
-        """Say whether it is time for another snapshot."""
-
-    def show(self, snapshot: Snapshot, force: bool = False) -> None:
-        """Take a snapshot; called from the thread that trains."""
 
 
 class Training:
@@ -57,7 +48,7 @@ class Training:
     ) -> None:
         self._settings = as_run(settings)
         self._models, self._data = as_models(models), as_dataset(data)
-        self._views: list[View] = []
+        self._audience = Audience()
         self._lock = threading.RLock()
         self._state = "ready"
         self._message = ""
@@ -122,15 +113,13 @@ class Training:
 
     def follow(self, view: View) -> None:
         """Show every snapshot that ``view`` says is due, and every change of state."""
-        if view not in self._views:
-            self._views.append(view)
+        self._audience.add(view)
         if self._thread is None:
             view.show(self._make_snapshot(), force=True)
 
     def unfollow(self, view: View) -> None:
         """Show this view no more."""
-        if view in self._views:
-            self._views.remove(view)
+        self._audience.remove(view)
 
     # -- what it can be told ------------------------------------------------------------------
 
@@ -224,7 +213,7 @@ class Training:
                 state, message = self._train(once)
         except Exception as error:  # whatever a model or a framework raises is the run's to tell
             self.error = error
-            state, message = "failed", _sentence(error)
+            state, message = "failed", sentence(error)
         with self._lock:
             self._ending = True
             self._set(state, message)
@@ -241,35 +230,24 @@ class Training:
         session = self._session
         session.enter_thread()
         while not session.finished and self._halt is None:
-            views = [view for view in self._views if view.due()]
-            session.tick(look=bool(views) or (once and bool(self._views)))
-            if views or self._wanted:
-                self._share(views)
+            due = self._audience.due()
+            session.tick(look=bool(due) or (once and bool(self._audience)))
+            if due or self._wanted:
+                self._share(due)
             if once:
                 break
         if session.finished:
             return "finished", ""
         return self._halt or ("paused", "")
 
-    def _share(self, views: list[View]) -> None:
+    def _share(self, due: list[View]) -> None:
         snapshot = self._make_snapshot()
-        for view in views:
-            self._show(view, snapshot, force=False)
+        self._message = self._audience.show(snapshot, due) or self._message
         with self._lock:
             self._answer(snapshot)
 
     def _publish(self) -> None:
-        snapshot = self._make_snapshot()
-        for view in list(self._views):
-            self._show(view, snapshot, force=True)
-
-    def _show(self, view: View, snapshot: Snapshot, force: bool) -> None:
-        """A view that fails is taken off, and said; the training goes on without it."""
-        try:
-            view.show(snapshot, force)
-        except Exception as error:  # a view may be anything, and fail in any way
-            self.unfollow(view)
-            self._message = f"A view failed and was taken off: {_sentence(error)}"
+        self._message = self._audience.show(self._make_snapshot()) or self._message
 
     def _answer(self, snapshot: Snapshot) -> None:
         for future in self._wanted:
@@ -288,14 +266,6 @@ class Training:
     def _forget(self) -> None:
         self._session = None
         self._set("ready", "")
-
-
-def _sentence(error: BaseException) -> str:
-    """What a person reads: our own sentence, or the kind and the first line of another error."""
-    text = str(error).strip()
-    if isinstance(error, DlplayError):
-        return text
-    return f"{type(error).__name__}: {text.splitlines()[0] if text else 'no message'}"
 
 
 def train(
