@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from dlplay.errors import SettingError
 from dlplay.frameworks import WINGS
 from dlplay.settings.fields import Setting, choice, choices, number, part, whole
+from dlplay.settings.losses import Loss
 from dlplay.settings.optimizers import Optimizer
 from dlplay.settings.schedules import Schedule
 
@@ -118,6 +119,7 @@ class Run(Setting):
 __all__ = [
     "DATASETS",
     "Initializer",
+    "Loss",
     "Network",
     "Optimizer",
     "Placement",
