@@ -238,7 +238,7 @@ class _Follower:
 
     def tensorflow(
         self,
-        op_type: str,
+        op_type: str | bytes,
         inputs: Any,
         attrs: Any,
         outputs: Any,
@@ -248,6 +248,7 @@ class _Follower:
         """TensorFlow's callback on each eager operation."""
         if self._running or graph is not None:
             return
+        op_type = op_type.decode() if isinstance(op_type, bytes) else op_type  # TensorFlow has both
         given = _tensors(inputs)
         for output in _tensors(outputs):
             floating = output.dtype.is_floating and any(t.dtype.is_floating for t in given)
