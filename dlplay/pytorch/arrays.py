@@ -15,8 +15,9 @@ def to_tensor(array: np.ndarray, precision: Precision, device: str) -> torch.Ten
     """
     if array.dtype.kind != "f":
         return torch.from_numpy(np.asarray(array, dtype=np.int64)).to(device)
-    tensor = torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype(precision))
-    return tensor.movedim(-1, 1) if array.ndim >= 4 else tensor  # another view, the same memory
+    if array.ndim >= 4:
+        array = np.moveaxis(array, -1, 1)
+    return torch.from_numpy(np.ascontiguousarray(array)).to(device, dtype(precision))
 
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:

@@ -50,7 +50,7 @@ class Stepper:
         self._device = resolve(settings.placement)
         self._precision = settings.precision
         self.model = model.to(self._device)
-        self._x, self._y = self._move(x), self._move(y)
+        self._x, self._y = _channels_last(self._move(x)), self._move(y)
         self.output_shape = self._try()
         if not any(p.requires_grad for p in model.parameters()):
             raise ModelError("The PyTorch model has no parameters to train.")
@@ -123,8 +123,7 @@ class Stepper:
     def _pick(self, index: torch.Tensor) -> torch.Tensor:
         """Some examples, by index_select, which takes half the time of ``x[index]``.
 
-        Images keep the channels-last memory that they came in: PyTorch convolves it faster.
-        Source: https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html
+        Images stay in channels-last memory.
         """
         if self._x.ndim < 4:
             return self._x.index_select(0, index)
@@ -145,3 +144,11 @@ class Stepper:
 
     def _move(self, array: np.ndarray) -> torch.Tensor:
         return to_tensor(array, self._precision, self._device)
+
+
+def _channels_last(x: torch.Tensor) -> torch.Tensor:
+    """The same images in channels-last memory, which PyTorch convolves faster.
+
+    Source: https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html
+    """
+    return x.movedim(1, -1).contiguous().movedim(-1, 1) if x.ndim >= 4 else x
